@@ -1,0 +1,105 @@
+"""The memory of coding agents: public names, nothing else; each is imported when it is first used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from recollect.capture.messages import messages_to_turns
+    from recollect.config import Settings, load_settings
+    from recollect.conversation import Conversation
+    from recollect.errors import (
+        ConfigError,
+        ConflictError,
+        DamagedStoreError,
+        InputError,
+        NewerStoreError,
+        NotAllowedError,
+        NotFoundError,
+        RecollectError,
+        StoreBusyError,
+        StoreError,
+        StoreUnavailableError,
+        TooLargeError,
+    )
+    from recollect.memory import Memory
+    from recollect.model import (
+        AccessedFile,
+        Checkpoint,
+        CodeChange,
+        ContextFile,
+        ConversationInfo,
+        Hit,
+        Message,
+        Recorded,
+        SearchResult,
+        Session,
+        Stats,
+        Summary,
+        ToolCall,
+        ToolResult,
+        Turn,
+        Verification,
+    )
+
+_HOMES = {
+    "recollect.capture.messages": ("messages_to_turns",),
+    "recollect.config": ("Settings", "load_settings"),
+    "recollect.conversation": ("Conversation",),
+    "recollect.errors": (
+        "ConfigError",
+        "ConflictError",
+        "DamagedStoreError",
+        "InputError",
+        "NewerStoreError",
+        "NotAllowedError",
+        "NotFoundError",
+        "RecollectError",
+        "StoreBusyError",
+        "StoreError",
+        "StoreUnavailableError",
+        "TooLargeError",
+    ),
+    "recollect.memory": ("Memory",),
+    "recollect.model": (
+        "AccessedFile",
+        "Checkpoint",
+        "CodeChange",
+        "ContextFile",
+        "ConversationInfo",
+        "Hit",
+        "Message",
+        "Recorded",
+        "SearchResult",
+        "Session",
+        "Stats",
+        "Summary",
+        "ToolCall",
+        "ToolResult",
+        "Turn",
+        "Verification",
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__version__ = "0.1.0"
+__all__ = [  # noqa: PLE0604, PLE0605  the same names as above, so that they are written once
+    *_HOME_OF,
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        msg = f"module 'recollect' has no attribute {name!r}"
+        raise AttributeError(msg)
+    from importlib import import_module  # noqa: PLC0415  nothing is imported before it is asked for
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

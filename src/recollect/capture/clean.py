@@ -1,0 +1,166 @@
+"""Any value → a safe JSON value: no secrets, no fences of ours, no surrogates, NULs or numbers that stores refuse.
+
+What had to be read with tolerance is counted in `notes`, by kind, and told to the caller. Nothing after this step sees
+the original text, so nothing can write, log or hash it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from datetime import datetime
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from recollect.capture.secrets import SECRET_KEY, Redactor
+from recollect.errors import InputError, TooLargeError
+from recollect.fence import cut_fences
+from recollect.limits import INTEGER_MAX, PAYLOAD_BYTES_MAX, PAYLOAD_DEPTH_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from recollect.model import Json
+
+_SECRET_CHARS_MIN = 6  # the shortest text that a rule can match
+_INTEGER_DIGITS_MAX = 19
+_INTEGER_BITS_SHOWN_MAX = 1_024
+_KEYS_REMEMBERED_MAX = 10_000
+
+
+class Cleaner:
+    """Cleans the values of one payload and counts what it had to change."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self.notes: Counter[str] = Counter()
+
+    def text(self, text: str) -> str:
+        """Return a text that any store can hold and anyone may read."""
+        if not text.isascii():
+            text = self._without_surrogates(text)
+        if "\0" in text:
+            self.notes["nul_characters"] += 1
+            text = text.replace("\0", "\ufffd")
+        text, fences = cut_fences(text)
+        if fences:
+            self.notes["fences_cut"] += fences
+        if len(text) < _SECRET_CHARS_MIN:
+            return text
+        redacted = self._redactor.redact(text)
+        if redacted is not text and redacted != text:
+            self.notes["secrets_redacted"] += 1
+        return redacted
+
+    def _without_surrogates(self, text: str) -> str:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            self.notes["lone_surrogates"] += 1
+            return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return text
+
+    def value(self, value: object, depth: int = 0) -> Json:
+        """Return a value as plain JSON, with times kept as times."""
+        if isinstance(value, str):
+            return self.text(value)
+        if value is None or isinstance(value, bool | datetime):
+            return value
+        if isinstance(value, int):
+            return self._integer(value)
+        if isinstance(value, float):
+            return self._number(value)
+        if depth >= PAYLOAD_DEPTH_MAX:
+            self.notes["too_deep"] += 1
+            return f"[cut: nested deeper than {PAYLOAD_DEPTH_MAX}]"
+        if isinstance(value, dict):
+            return self._mapping(cast("dict[object, object]", value), depth)
+        if isinstance(value, list | tuple | set | frozenset):
+            return [self.value(item, depth + 1) for item in cast("list[object]", value)]
+        return self._foreign(value, depth)
+
+    def _mapping(self, value: Mapping[object, object], depth: int) -> dict[str, Json]:
+        cleaned: dict[str, Json] = {}
+        for key, item in value.items():
+            name = key if isinstance(key, str) else str(key)
+            if isinstance(item, str) and is_secret_key(name):
+                cleaned[self.text(name)] = self._kept_under_secret_key(name, item)
+            else:
+                cleaned[self.text(name)] = self.value(item, depth + 1)
+        return cleaned
+
+    def _kept_under_secret_key(self, name: str, item: str) -> str:
+        """Redact a value by the name it stands under; `None`, `$VAR` and their like are no secrets."""
+        shown = self.text(f'{name}="{item}"') if '"' not in item else ""
+        if shown == f'{name}="{item}"' or not item:
+            return self.text(item)
+        self.notes["secrets_redacted"] += 0 if shown else 1
+        return "[redacted:assigned-secret]"
+
+    def _integer(self, value: int) -> int | str:
+        if -INTEGER_MAX - 1 <= value <= INTEGER_MAX:
+            return value
+        self.notes["big_integers"] += 1
+        bits = value.bit_length()
+        return str(value) if bits <= _INTEGER_BITS_SHOWN_MAX else f"[integer of {bits} bits]"
+
+    def _number(self, value: float) -> float | None:
+        if math.isfinite(value):
+            return value
+        self.notes["numbers_not_finite"] += 1
+        return None
+
+    def _foreign(self, value: object, depth: int) -> Json:
+        if isinstance(value, msgspec.Struct):
+            return self.value(msgspec.to_builtins(value), depth)
+        if isinstance(value, bytes | bytearray):
+            return self.text(bytes(value).decode(errors="replace"))
+        if not isinstance(value, PurePath):
+            self.notes["foreign_values"] += 1
+        return self.text(str(value))
+
+
+_secret_keys: dict[str, bool] = {}
+
+
+def is_secret_key(name: str) -> bool:
+    """Tell whether a value under this name is a secret whatever it looks like."""
+    known = _secret_keys.get(name)
+    if known is None:
+        if len(_secret_keys) >= _KEYS_REMEMBERED_MAX:
+            _secret_keys.clear()
+        try:
+            known = _secret_keys[name] = SECRET_KEY.search(name) is not None
+        except UnicodeEncodeError:
+            known = False
+    return known
+
+
+def _parsed_integer(digits: str) -> int | str:
+    return int(digits) if len(digits) <= _INTEGER_DIGITS_MAX else digits
+
+
+def _parsed_constant(_: str) -> None:
+    return None
+
+
+def parse_json(document: str | bytes) -> Any:
+    """Parse one JSON document; NaN and infinities are read as null, integers of 20 digits and more as text."""
+    if len(document) > PAYLOAD_BYTES_MAX:
+        msg = f"the document has {len(document):,} bytes, more than PAYLOAD_BYTES_MAX = {PAYLOAD_BYTES_MAX:,}: send it in parts"
+        raise TooLargeError(msg)
+    try:
+        text = document if isinstance(document, str) else document.decode("utf-8-sig")
+        return json.loads(text, parse_int=_parsed_integer, parse_constant=_parsed_constant)
+    except UnicodeDecodeError as error:
+        msg = f"the document is not UTF-8 at byte {error.start}: save it as UTF-8"
+        raise InputError(msg) from error
+    except RecursionError as error:
+        msg = "the document is nested too deeply to be read: flatten it"
+        raise InputError(msg) from error
+    except ValueError as error:
+        msg = f"the document is not JSON: {error}"
+        raise InputError(msg) from error

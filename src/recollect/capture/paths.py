@@ -1,0 +1,92 @@
+"""Where a path lies: its project, its place below the project's root, and whether it is worth remembering."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from recollect.limits import PATH_CHARS_MAX
+
+_LINE_SUFFIX = re.compile(r":\d+(?:[-:]\d+)?$")
+_DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
+_TEMPORARY = re.compile(r"(?:^|/)(?:\.cache|\.Trash|tmp|temp)/|\.(?:tmp|temp|swp|swo|bak|orig|rej)$|~$|(?:^|/)\.#", re.IGNORECASE)
+_TEMPORARY_ROOTS = ("/tmp/", "/var/tmp/", "/private/tmp/", "/var/folders/", "/private/var/folders/", "/dev/")  # noqa: S108  names, not uses
+_GENERATED = re.compile(
+    r"(?:^|/)(?:node_modules|__pycache__|\.git|\.hg|\.svn|\.venv|venv|\.tox|\.nox|\.mypy_cache|\.pytest_cache|\.ruff_cache|dist|build|target"
+    r"|\.next|\.nuxt|coverage|htmlcov|\.gradle|\.idea|[^/]+\.egg-info)/"
+    r"|(?:^|/)(?:package-lock\.json|yarn\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock|Cargo\.lock|go\.sum|Gemfile\.lock|composer\.lock)$"
+    r"|\.(?:pyc|pyo|class|o|so|a|dll|exe|min\.js|min\.css|map|wasm|log)$"
+)
+_GIT_FILE_BYTES_MAX = 4_096
+_COMMON_DIR_DEPTH = 2  # <repository>/.git/worktrees/<name>
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The directories that paths of one conversation are read against; all absolute, or None when unknown."""
+
+    root: str | None = None
+    cwd: str | None = None
+
+    def locate(self, path: str) -> str:
+        """Return a path relative to the project's root, or absolute when it lies outside."""
+        text = path.strip().strip("'\"`")
+        text = _LINE_SUFFIX.sub("", text).removeprefix("file://")
+        if _DRIVE.match(text):
+            text = text.replace("\\", "/")
+        if not text or len(text) > PATH_CHARS_MAX:
+            return ""
+        if not (text.startswith(("/", "~")) or _DRIVE.match(text)):
+            base = self.cwd or self.root
+            if base is None:
+                return os.path.normpath(text)
+            text = f"{base}/{text}"
+        text = os.path.normpath(text)
+        for known in (self.root, self.cwd if self.root is None else None):
+            if known is not None and (text == known or text.startswith(known.rstrip("/") + "/")):
+                return os.path.relpath(text, known)
+        return text
+
+
+def place_of(cwd: str | None) -> Place:
+    """Return the place of a working directory: symlinks resolved, and the root of its repository."""
+    if cwd is None:
+        return Place()
+    resolved = str(Path(cwd).expanduser().resolve())
+    return Place(root=repository_root(resolved), cwd=resolved)
+
+
+def repository_root(directory: str) -> str:
+    """Return the root of the repository a directory belongs to, one for all its worktrees; else the directory itself."""
+    for folder in (Path(directory), *Path(directory).parents):
+        marker = folder / ".git"
+        try:
+            if marker.is_dir():
+                return str(folder)
+            if marker.is_file():
+                return _main_worktree(folder, marker.read_text(errors="replace")[:_GIT_FILE_BYTES_MAX])
+        except OSError:
+            break
+    return directory
+
+
+def _main_worktree(folder: Path, pointer: str) -> str:
+    """Follow the `gitdir:` of a linked worktree to the repository it belongs to; a submodule is its own project."""
+    target = PurePosixPath(pointer.partition("gitdir:")[2].strip())
+    git_dir = Path(os.path.normpath(folder / target))
+    if git_dir.parent.name == "worktrees" and len(git_dir.parents) > _COMMON_DIR_DEPTH:
+        common = git_dir.parent.parent
+        return str((common.parent if common.name == ".git" else common).resolve())
+    return str(folder)
+
+
+def is_temporary(path: str) -> bool:
+    """Tell whether a file is not meant to last."""
+    return path.startswith(_TEMPORARY_ROOTS) or _TEMPORARY.search(path) is not None
+
+
+def is_generated(path: str) -> bool:
+    """Tell whether a file is made by a program from others."""
+    return _GENERATED.search(path) is not None

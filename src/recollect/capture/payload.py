@@ -1,0 +1,269 @@
+"""An engine's payload (FORMATS §1) → turns with their context files, changes and checkpoints; pure.
+
+Everything is optional but the messages; what cannot be read is left out and noted, never the rest with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import msgspec
+
+from recollect.capture.shapes import RawCall, as_bool, as_float, as_id, as_int, as_text, read_call, read_message
+from recollect.capture.turns import build_turns, with_status
+from recollect.errors import InputError
+from recollect.limits import DIFF_CHARS_MAX, ID_CHARS_MAX, NAME_CHARS_MAX, PATH_CHARS_MAX, SUMMARY_CHARS_MAX, SYMBOLS_MAX, TURN_PARTS_MAX
+from recollect.model import Checkpoint, CodeChange, ContextFile, Turn
+from recollect.text import cut, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from recollect.capture.shapes import RawMessage
+    from recollect.capture.turns import Reading
+
+_PER_CENT = 100.0
+_Part = TypeVar("_Part", ContextFile, CodeChange, Checkpoint)
+
+
+class Payload(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole request: its turns, and where they belong."""
+
+    turns: tuple[Turn, ...]
+    request_id: str | None = None
+    project: str | None = None
+    chat_id: str | None = None
+    cwd: str | None = None
+    agent: str | None = None
+    title: str | None = None
+
+
+def read_payload(document: object, reading: Reading) -> Payload:
+    """Read one payload; raises InputError when it holds no message at all."""
+    cleaned = reading.cleaner.value(document)
+    if not isinstance(cleaned, dict):
+        msg = f"a payload is a JSON object with messages, not {_kind(document)}"
+        raise InputError(msg)
+    record = cast("dict[str, Any]", cleaned)
+    meta = cast("dict[str, Any]", record["chat_meta"]) if isinstance(record.get("chat_meta"), dict) else {}
+    messages = _messages(record, reading)
+    _join_calls(messages, record, reading)
+    sent_at = reading.time(record.get("timestamp"))
+    if sent_at is not None:
+        for message in messages:
+            message.timestamp = message.timestamp or sent_at
+    turns = [with_status(turn, "complete") for turn in build_turns(messages, reading)]
+    if not turns:
+        msg = "the payload holds no message: send at least one under 'messages'"
+        raise InputError(msg)
+    turns[-1] = _with_parts(turns[-1], record, sent_at, reading)
+    request_id = as_id(record.get("request_id"))
+    request_id = request_id[:ID_CHARS_MAX] if request_id else None
+    return Payload(
+        turns=tuple(_with_request(turn, ordinal, request_id, record, meta) for ordinal, turn in enumerate(turns)),
+        request_id=request_id,
+        project=_name(record.get("project_id")),
+        chat_id=_name(meta.get("chat_id") or record.get("chat_id") or record.get("conversation_id")),
+        cwd=as_text(record.get("cwd")),
+        agent=_name(record.get("agent")),
+        title=_name(record.get("title")),
+    )
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null"
+    return "a list" if isinstance(value, list) else f"the {type(value).__name__} {str(value)[:60]!r}"
+
+
+def _name(value: object) -> str | None:
+    text = as_id(value)
+    return text[:NAME_CHARS_MAX] if text else None
+
+
+def _messages(record: dict[str, Any], reading: Reading) -> list[RawMessage]:
+    given = record.get("messages")
+    if not isinstance(given, list):
+        msg = f"'messages' is a list of messages, not {_kind(given)}"
+        raise InputError(msg)
+    indexed = [(n, item) for n, item in enumerate(cast("list[Any]", given))]
+    if all(isinstance(item, dict) and as_int(cast("dict[str, Any]", item).get("sequence")) is not None for _, item in indexed):
+        indexed.sort(key=lambda pair: (as_int(pair[1]["sequence"]) or 0, pair[0]))
+    read = [read_message(item, reading.notes) for _, item in indexed]
+    return [message for message in read if message is not None]
+
+
+def _join_calls(messages: list[RawMessage], record: dict[str, Any], reading: Reading) -> None:
+    """Join the payload's own list of tool calls to the calls its messages made, by id; the rest hang from the last answer."""
+    made = {call.call_id: call for message in messages for call in message.calls if call.call_id is not None}
+    for item in _records(record, "tool_calls", reading):
+        listed = read_call(item, reading.notes)
+        if listed is None:
+            continue
+        call = made.get(listed.call_id) if listed.call_id is not None else None
+        if call is not None:
+            _fill(call, listed)
+            continue
+        host = next((message for message in reversed(messages) if message.role == "assistant"), messages[-1] if messages else None)
+        if host is not None:
+            host.calls.append(listed)
+
+
+def _fill(call: RawCall, listed: RawCall) -> None:
+    """Add what a list of calls knows of a call that a message made."""
+    if call.name == "unknown":
+        call.name = listed.name
+    if call.arguments is None:
+        call.arguments = listed.arguments
+    call.arguments_hash = call.arguments_hash or listed.arguments_hash
+    if listed.has_result:
+        call.result, call.error, call.has_result = listed.result, listed.error, True
+    call.success = listed.success if listed.success is not None else call.success
+    call.duration_ms = listed.duration_ms if listed.duration_ms is not None else call.duration_ms
+    call.timestamp = call.timestamp or listed.timestamp
+    call.diff_chunk_id = call.diff_chunk_id or listed.diff_chunk_id
+
+
+def _records(record: dict[str, Any], key: str, reading: Reading) -> list[dict[str, Any]]:
+    given = record.get(key)
+    if given is None:
+        return []
+    if not isinstance(given, list):
+        reading.notes[f"{key}_not_a_list"] += 1
+        return []
+    items = cast("list[Any]", given)
+    if len(items) > TURN_PARTS_MAX:
+        reading.notes[f"{key}_over_limit"] += len(items) - TURN_PARTS_MAX
+    kept = [cast("dict[str, Any]", item) for item in items[:TURN_PARTS_MAX] if isinstance(item, dict)]
+    if len(kept) < min(len(items), TURN_PARTS_MAX):
+        reading.notes[f"{key}_unreadable"] += min(len(items), TURN_PARTS_MAX) - len(kept)
+    return kept
+
+
+def read_parts(items: list[dict[str, Any]], read: Callable[[dict[str, Any]], _Part | None], name: str, reading: Reading) -> tuple[_Part, ...]:
+    """Read each record of a list; one that cannot be read is noted and left out."""
+    parts = [read(item) for item in items]
+    if None in parts:
+        reading.notes[f"{name}_unreadable"] += parts.count(None)
+    return tuple(part for part in parts if part is not None)
+
+
+def _with_parts(turn: Turn, record: dict[str, Any], sent_at: datetime | None, reading: Reading) -> Turn:
+    return with_parts(
+        turn,
+        context_files=[*_records(record, "context_files", reading), *_records(record, "context", reading)],
+        changes=_records(record, "code_changes", reading),
+        checkpoints=_records(record, "checkpoints", reading),
+        time=sent_at or turn.started_at,
+        reading=reading,
+    )
+
+
+def with_parts(
+    turn: Turn,
+    *,
+    context_files: list[dict[str, Any]],
+    changes: list[dict[str, Any]],
+    checkpoints: list[dict[str, Any]],
+    time: datetime | None,
+    reading: Reading,
+) -> Turn:
+    """Return the turn with its context files, changes and checkpoints read from clean records."""
+    if not (context_files or changes or checkpoints):
+        return turn
+    return msgspec.structs.replace(
+        turn,
+        context_files=read_parts(context_files, lambda item: _context_file(item, time, reading), "context_files", reading),
+        changes=read_parts(changes, lambda item: _change(item, time, reading), "code_changes", reading),
+        checkpoints=read_parts(checkpoints, lambda item: _checkpoint(item, time, reading), "checkpoints", reading),
+    )
+
+
+def _context_file(item: dict[str, Any], time: datetime | None, reading: Reading) -> ContextFile | None:
+    path = _path(item, reading)
+    if path is None:
+        return None
+    usefulness = as_float(item.get("usefulness"))
+    if usefulness is not None:
+        usefulness = min(max(usefulness / _PER_CENT if usefulness > 1 else usefulness, 0.0), 1.0)
+    symbols = cast("list[Any]", item.get("symbols")) if isinstance(item.get("symbols"), list) else []
+    return ContextFile(
+        file_path=path,
+        line_start=as_int(item.get("line_start", item.get("line1"))),
+        line_end=as_int(item.get("line_end", item.get("line2"))),
+        usefulness=usefulness,
+        source=_name(item.get("source")),
+        symbols=tuple(str(symbol)[:NAME_CHARS_MAX] for symbol in symbols[:SYMBOLS_MAX] if isinstance(symbol, str)),
+        content_hash=_name(item.get("content_hash")),
+        language=_name(item.get("language")),
+        timestamp=reading.time(item.get("timestamp")) or time,
+    )
+
+
+def _change(item: dict[str, Any], time: datetime | None, reading: Reading) -> CodeChange | None:
+    path = _path(item, reading)
+    if path is None:
+        return None
+    summary, diff = as_text(item.get("change_summary")), as_text(item.get("diff"))
+    return CodeChange(
+        file_path=path,
+        change_type=_name(item.get("change_type")) or "updated",
+        change_summary=shorten(summary, SUMMARY_CHARS_MAX) if summary else None,
+        git_commit=_name(item.get("git_commit")),
+        line_start=as_int(item.get("line_start")),
+        line_end=as_int(item.get("line_end")),
+        function_name=_name(item.get("function_name")),
+        lines_added=as_int(item.get("lines_added")),
+        lines_removed=as_int(item.get("lines_removed")),
+        code_before_hash=_name(item.get("code_before_hash")),
+        code_after_hash=_name(item.get("code_after_hash")),
+        diff=cut(diff, DIFF_CHARS_MAX) if diff else None,
+        severity=_name(item.get("severity")),
+        language=_name(item.get("language")),
+        tool_call_id=_name(item.get("tool_call_id")),
+        diff_chunk_id=_name(item.get("diff_chunk_id")),
+        timestamp=reading.time(item.get("timestamp")) or time,
+    )
+
+
+def _checkpoint(item: dict[str, Any], time: datetime | None, reading: Reading) -> Checkpoint | None:
+    checkpoint_id = _name(item.get("checkpoint_id") or item.get("id"))
+    git_hash = _name(item.get("git_hash") or item.get("commit_hash"))
+    if checkpoint_id is None and git_hash is None:
+        return None
+    folder = as_text(item.get("workspace_dir") or item.get("workspace_folder"))
+    return Checkpoint(
+        checkpoint_id=checkpoint_id or git_hash,
+        git_hash=git_hash,
+        parent_checkpoint=_name(item.get("parent_checkpoint")),
+        workspace_dir=folder[:PATH_CHARS_MAX] if folder else None,
+        timestamp=reading.time(item.get("timestamp")) or time,
+    )
+
+
+def _path(item: dict[str, Any], reading: Reading) -> str | None:
+    path = as_text(item.get("file_path") or item.get("file_name") or item.get("path"))
+    return (reading.place.locate(path) or None) if path else None
+
+
+def _with_request(turn: Turn, ordinal: int, request_id: str | None, record: dict[str, Any], meta: dict[str, Any]) -> Turn:
+    response = cast("dict[str, Any]", record["model_response"]) if isinstance(record.get("model_response"), dict) else {}
+    artifacts = cast("list[Any]", record.get("related_artifacts")) if isinstance(record.get("related_artifacts"), list) else []
+    failed = as_bool(record.get("failed")) or as_text(record.get("status")) in {"failed", "error"}
+    return msgspec.structs.replace(
+        turn,
+        request_id=request_id,
+        request_ordinal=ordinal if request_id is not None else 0,
+        status="failed" if failed else turn.status,
+        model=_name(response.get("model")) or turn.model,
+        finish_reason=_name(response.get("finish_reason")) or turn.finish_reason,
+        chat_mode=_name(meta.get("chat_mode")),
+        request_attempt_id=_name(meta.get("request_attempt_id")),
+        base_chat_id=_name(meta.get("base_chat_id")),
+        related_artifacts=tuple(_artifact(item) for item in artifacts[:SYMBOLS_MAX]),
+    )
+
+
+def _artifact(item: object) -> str:
+    return item[:PATH_CHARS_MAX] if isinstance(item, str) else msgspec.json.encode(item).decode()[:PATH_CHARS_MAX]

@@ -1,0 +1,259 @@
+"""Secrets out of text, before anything is written, logged or hashed; the first step of capture.
+
+The rules are gitleaks', from the package that carries them, run on RE2 in linear time: one pass finds which keywords
+occur, and only their rules run. Beside them stand the rules such sets miss: passwords in URLs, `password=` and its
+like, private key blocks. A secret is replaced by `[redacted:<kind>]`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import re2
+
+from recollect.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_RULES_PACKAGE = "secretscreen"
+_RULES_FILE = "gitleaks.toml"
+_MATCH_MEMORY_BYTES_MAX = 64 * 1024 * 1024
+
+_ASSIGNED = (
+    r"(?i)(?:^|[^a-z0-9])[a-z0-9_.-]{0,40}?(?:passwor[dt]|passwd|passphrase|pwd|secret[_-]?key|client[_-]?secret|api[_-]?key|apikey"
+    r"|access[_-]?key|auth[_-]?token|access[_-]?token|refresh[_-]?token|private[_-]?token|db[_-]?pass|mot[_-]?de[_-]?passe)"
+    r"[a-z0-9_-]{0,20}['\"\\]{0,4}[ \t]{0,4}(?:=>|:=|=|:)[ \t]{0,4}"
+)
+_QUOTED_VALUE = r"\\{0,3}['\"`]([^'\"`\r\n\t\\]{3,200})\\{0,3}['\"`]"
+_BARE_VALUE = r"([^'\"`\s,;&(){}\[\]<>\\]{4,200})(?:[^\w(.]|$)"
+_NOT_A_SECRET = (
+    r"(?i)^(?:\[redacted:.*|\*+|x+|\.+|…+|true|false|none|null|nil|undefined|string|str|text|bytes|password|passwd|secret|token"
+    r"|required|optional|example|changeme|placeholder|your[_-].*|my[_-]?(?:password|secret)|<.*|\$.*|%.*|\{.*|(?:os|process|self|this"
+    r"|config|settings|env|request|args|options|user|data|form|input|credentials?)\..*|getenv.*|environ.*|[a-z_]+\.[a-z_.]+"
+    r"|/(?:home|users|root|tmp|var|opt|usr|mnt|srv|app)(?:/.*)?|(?-i:[A-Z])[a-z]+(?:str|string|type|field|input)"
+    r"|[\pL' ,.!?:]*\b(?:password|required|enter|invalid|must|your|secret|token|please|missing|wrong|forgot)\b[\pL' ,.!?:]*)$"
+)
+
+
+class SecretRule(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of secret: `regex` in RE2 syntax, whose `group` is the secret itself."""
+
+    kind: str
+    regex: str
+    keywords: tuple[str, ...] = ()
+    group: int = 0
+    entropy_min: float = 0.0
+    allowed: tuple[str, ...] = ()
+    allowed_in_match: tuple[str, ...] = ()
+    stop_words: tuple[str, ...] = ()
+
+
+OWN_RULES = (
+    SecretRule(
+        kind="private-key-block",
+        regex=r"(?i)-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----|\z)",
+        keywords=("private key",),
+    ),
+    SecretRule(
+        kind="url-password",
+        regex=r"(?i)[a-z][a-z0-9+.-]{1,30}://[^\s/:@'\"<>]{0,200}:([^\s/@'\"<>]{1,200})@",
+        keywords=("://",),
+        group=1,
+        allowed=(_NOT_A_SECRET,),
+    ),
+    SecretRule(
+        kind="authorization-header",
+        regex=r"(?i)authorization['\"\\]{0,4}[ \t]{0,4}[:=][ \t]{0,4}['\"\\]{0,4}(?:basic|bearer|token)[ \t]+([a-z0-9._~+/=-]{8,})",
+        keywords=("authorization",),
+        group=1,
+        allowed=(_NOT_A_SECRET,),
+    ),
+)
+
+# what has no shape of its own and is known only by the name it is assigned to; last, so that a better name wins
+ASSIGNMENT_RULES = tuple(
+    SecretRule(
+        kind="assigned-secret",
+        regex=_ASSIGNED + value,
+        keywords=("pass", "pwd", "secret", "apikey", "api_key", "api-key", "token", "access_key", "access-key", "accesskey"),
+        group=1,
+        allowed=(_NOT_A_SECRET,),
+    )
+    for value in (_QUOTED_VALUE, _BARE_VALUE)
+)
+
+SECRET_KEY = re2.compile(
+    r"(?i)^(?:[a-z0-9]+[_-])*(?:passwor[dt]|passwd|passphrase|pwd|secret|secret[_-]?key|client[_-]?secret|api[_-]?key|apikey"
+    r"|access[_-]?key|private[_-]?key|auth[_-]?token|access[_-]?token|refresh[_-]?token|bearer[_-]?token|token|authorization)$"
+)
+
+
+def library_rules() -> list[SecretRule]:
+    """Read the rule set that the dependency carries, without importing its code."""
+    spec = importlib.util.find_spec(_RULES_PACKAGE)
+    if spec is None or spec.origin is None:
+        msg = f"the package {_RULES_PACKAGE!r}, which carries the secret rules, is not installed: reinstall recollect"
+        raise ConfigError(msg)
+    with (Path(spec.origin).parent / _RULES_FILE).open("rb") as file:
+        config: dict[str, Any] = tomllib.load(file)
+    shared = tuple(config.get("allowlist", {}).get("regexes", ()))
+    return [_library_rule(rule, shared) for rule in config["rules"] if rule.get("regex")]
+
+
+def _library_rule(rule: dict[str, Any], shared: tuple[str, ...]) -> SecretRule:
+    allowed, allowed_in_match, stop_words = list(shared), [], []
+    for listed in rule.get("allowlists", ()):
+        if listed.get("condition", "OR") != "OR" or listed.get("paths"):
+            continue  # such a list speaks of files and commits, which a conversation has not
+        target = allowed if listed.get("regexTarget", "secret") == "secret" else allowed_in_match
+        target += listed.get("regexes", ())
+        stop_words += listed.get("stopwords", ())
+    return SecretRule(
+        kind=rule["id"],
+        regex=rule["regex"],
+        keywords=tuple(word.lower() for word in rule.get("keywords", ())),
+        group=rule.get("secretGroup", -1),
+        entropy_min=float(rule.get("entropy", 0.0)),
+        allowed=tuple(allowed),
+        allowed_in_match=tuple(allowed_in_match),
+        stop_words=tuple(stop_words),
+    )
+
+
+def entropy(text: bytes) -> float:
+    """Return the Shannon entropy in bits per byte."""
+    total = len(text)
+    counts = [text.count(byte) for byte in set(text)]
+    return -sum(count / total * math.log2(count / total) for count in counts)
+
+
+class _CompiledRule:
+    """A rule ready to run; its allow lists are compiled when something first matches."""
+
+    def __init__(self, rule: SecretRule) -> None:
+        self.rule = rule
+        self.placeholder = f"[redacted:{rule.kind}]".encode()
+        try:
+            self._regex = re2.compile(rule.regex.encode(), _options())
+        except re2.error as error:
+            msg = f"the secret rule {rule.kind!r} is not a valid RE2 expression: {error}"
+            raise ConfigError(msg) from error
+        self._allowed: list[Any] | None = None
+        self._allowed_in_match: list[Any] = []
+
+    def spans(self, text: bytes) -> list[tuple[int, int]]:
+        """Return where the secrets of this kind stand."""
+        return [span for match in self._regex.finditer(text) if (span := self._secret(match)) is not None]
+
+    def _secret(self, match: Any) -> tuple[int, int] | None:
+        group = self.rule.group
+        if group < 0:  # gitleaks' way: the first group that took part, else everything
+            group = next((n for n in range(1, self._regex.groups + 1) if match.span(n)[0] >= 0 and match.group(n)), 0)
+        secret: bytes = match.group(group)
+        if not secret or entropy(secret) < self.rule.entropy_min or self._is_allowed(secret, match.group(0)):
+            return None
+        start, end = match.span(group)
+        return start, end
+
+    def _is_allowed(self, secret: bytes, whole: bytes) -> bool:
+        if self._allowed is None:
+            self._allowed = [re2.compile(regex.encode(), _options()) for regex in self.rule.allowed]
+            self._allowed_in_match = [re2.compile(regex.encode(), _options()) for regex in self.rule.allowed_in_match]
+        lowered = secret.lower()
+        return (
+            any(regex.search(secret) for regex in self._allowed)
+            or any(regex.search(whole) for regex in self._allowed_in_match)
+            or any(word.encode() in lowered for word in self.rule.stop_words)
+        )
+
+
+@cache
+def _options() -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MATCH_MEMORY_BYTES_MAX
+    return options
+
+
+class Redactor:
+    """Removes secrets from text by a fixed set of rules; safe to share between threads."""
+
+    def __init__(self, rules: Iterable[SecretRule], exceptions: Sequence[str] = ()) -> None:
+        self.rules = tuple(rules)
+        self._compiled: dict[int, _CompiledRule] = {}
+        self._exceptions = [_exception(regex) for regex in exceptions]
+        self._keywords: list[tuple[int, ...]] = []
+        self._always = tuple(n for n, rule in enumerate(self.rules) if not rule.keywords)
+        self._found_keywords = self._keyword_set()
+
+    def _keyword_set(self) -> Any:
+        by_keyword: dict[str, list[int]] = {}
+        for n, rule in enumerate(self.rules):
+            for word in rule.keywords:
+                by_keyword.setdefault(word.lower(), []).append(n)
+        found = re2.Set.SearchSet(_options())
+        for word, numbers in by_keyword.items():
+            found.Add(b"(?i)" + re2.escape(word.encode()))
+            self._keywords.append(tuple(numbers))
+        found.Compile()
+        return found
+
+    def redact(self, text: str) -> str:
+        """Return the text with each secret replaced by a placeholder that names its kind."""
+        raw = text.encode()
+        found = self._found_keywords.Match(raw)
+        if not found and not self._always:
+            return text
+        numbers = {n for keyword in found or () for n in self._keywords[keyword]}.union(self._always)
+        spans: list[tuple[int, int, int]] = []
+        for n in numbers:
+            rule = self._compiled.get(n)
+            if rule is None:
+                rule = self._compiled[n] = _CompiledRule(self.rules[n])
+            spans += [(start, end, n) for start, end in rule.spans(raw)]
+        if self._exceptions:
+            spans = [span for span in spans if not any(regex.search(raw[span[0] : span[1]]) for regex in self._exceptions)]
+        return self._replaced(raw, sorted(spans)).decode() if spans else text
+
+    def _replaced(self, raw: bytes, spans: list[tuple[int, int, int]]) -> bytes:
+        """Replace sorted spans; of those that overlap the union goes, under the name of the foremost rule."""
+        pieces: list[bytes] = []
+        position = 0
+        while spans:
+            start, end, best = spans.pop(0)
+            while spans and spans[0][0] < end:
+                _, other_end, other = spans.pop(0)
+                end, best = max(end, other_end), min(best, other)
+            pieces += [raw[position:start], self._compiled[best].placeholder]
+            position = end
+        return b"".join([*pieces, raw[position:]])
+
+
+def _exception(regex: str) -> Any:
+    try:
+        return re2.compile(regex.encode(), _options())
+    except re2.error as error:
+        msg = f"the secret exception {regex!r} is not a valid RE2 expression: {error}"
+        raise ConfigError(msg) from error
+
+
+@cache
+def default_redactor() -> Redactor:
+    """Return the redactor with the shipped rules alone."""
+    return redactor_with((), ())
+
+
+def redactor_with(rules: Sequence[SecretRule], exceptions: Sequence[str]) -> Redactor:
+    """Return a redactor with the shipped rules, the user's own, and the user's exceptions."""
+    redactor = Redactor([*rules, *OWN_RULES, *library_rules(), *ASSIGNMENT_RULES], exceptions)
+    for n, rule in enumerate(redactor.rules):
+        if rule in rules:
+            redactor._compiled[n] = _CompiledRule(rule)  # noqa: SLF001  a wrong rule is an error now, not at the first match
+    return redactor

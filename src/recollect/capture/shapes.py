@@ -1,0 +1,352 @@
+"""One message, in any of the shapes agents use, → one `RawMessage`; the second step of capture.
+
+Read here: OpenAI chat messages, OpenAI Responses items, Anthropic content blocks, and the memory-layer payload of
+FORMATS §1, whose messages may hold a summary and a hash instead of a content. Values are clean by now.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+_TEXT_BLOCKS = frozenset({"text", "input_text", "output_text", "summary_text", "refusal"})
+_REASONING_BLOCKS = frozenset({"thinking", "reasoning"})
+_CALL_BLOCKS = frozenset({"tool_use", "server_tool_use", "function_call", "custom_tool_call", "mcp_call"})
+_RESULT_BLOCKS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output", "web_search_tool_result"})
+_IMAGE_BLOCKS = frozenset({"image", "image_url", "input_image"})
+_RESULT_ROLES = frozenset({"tool", "function"})
+KNOWN_ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function"})
+_TRUE_WORDS = frozenset({"true", "1", "yes", "ok", "success"})
+
+
+class RawCall(msgspec.Struct, kw_only=True):
+    """A tool call as it was sent."""
+
+    call_id: str | None
+    name: str
+    arguments: Any = None
+    arguments_hash: str | None = None
+    result: Any = None
+    error: str | None = None
+    has_result: bool = False
+    success: bool | None = None
+    duration_ms: float | None = None
+    timestamp: Any = None
+    diff_chunk_id: str | None = None
+    result_hash: str | None = None
+    result_size_bytes: int | None = None
+
+
+class RawResult(msgspec.Struct, kw_only=True):
+    """A tool's result as it was sent."""
+
+    call_id: str | None
+    name: str | None = None
+    content: Any = None
+    failed: bool | None = None
+    timestamp: Any = None
+
+
+class RawMessage(msgspec.Struct, kw_only=True):
+    """A message as it was sent, whatever its shape."""
+
+    role: str
+    text: str | None = None
+    reasoning: str | None = None
+    summary: str | None = None
+    given_hash: str | None = None
+    timestamp: Any = None
+    token_count: int | None = None
+    prompt_tokens: int | None = None
+    finish_reason: str | None = None
+    model: str | None = None
+    calls: list[RawCall] = msgspec.field(default_factory=list[RawCall])
+    results: list[RawResult] = msgspec.field(default_factory=list[RawResult])
+    checkpoints: list[Any] = msgspec.field(default_factory=list[Any])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing at all."""
+        return not (self.text or self.summary or self.given_hash or self.reasoning or self.calls or self.results)
+
+
+def read_message(item: object, notes: Counter[str]) -> RawMessage | None:
+    """Read one message; None, and a note, for what is no message."""
+    if not isinstance(item, dict):
+        notes["not_a_message"] += 1
+        return None
+    record = cast("dict[str, Any]", item)
+    if "role" not in record and isinstance(record.get("message"), dict):
+        record = {**record, **record["message"]}
+    block = record.get("type")
+    if "role" not in record and isinstance(block, str) and block != "message":
+        return _read_item(record, block, notes)
+    message = RawMessage(role=_role(record.get("role"), notes))
+    message.timestamp = _first(record, "timestamp", "created_at", "time")
+    message.summary = as_text(record.get("content_summary"))
+    message.given_hash = as_text(record.get("content_hash"))
+    message.token_count = as_int(_first(record, "completion_tokens", "token_count"))
+    message.prompt_tokens = as_int(record.get("prompt_tokens"))
+    message.finish_reason = as_text(record.get("finish_reason") or record.get("stop_reason"))
+    message.model = as_text(record.get("model"))
+    _read_usage(record.get("usage"), message)
+    _read_content(record, message, notes)
+    _add_reasoning(message, record)
+    for call in _as_list(record.get("tool_calls"), "tool_calls", notes):
+        if (raw := read_call(call, notes)) is not None:
+            message.calls.append(raw)
+    if isinstance(record.get("function_call"), dict) and (raw := read_call(record["function_call"], notes)) is not None:
+        message.calls.append(raw)
+    message.checkpoints = _as_list(record.get("checkpoints"), "checkpoints", notes)
+    return message
+
+
+def _role(value: object, notes: Counter[str]) -> str:
+    role = value.strip().lower() if isinstance(value, str) and value.strip() else "unknown"
+    if role not in KNOWN_ROLES:
+        notes["unknown_roles"] += 1
+    return role[:40]
+
+
+def _read_item(record: dict[str, Any], block: str, notes: Counter[str]) -> RawMessage | None:
+    """Read a Responses item, or a content block that came without its message."""
+    message = RawMessage(role="assistant", timestamp=_first(record, "timestamp", "created_at"))
+    if not _read_block(record, block, message, notes):
+        notes["unknown_items"] += 1
+        return None
+    if message.results:
+        message.role = "tool"
+    elif message.text is not None and block.startswith("input_"):
+        message.role = "user"
+    return message
+
+
+def _read_usage(usage: object, message: RawMessage) -> None:
+    if not isinstance(usage, dict):
+        return
+    counts = cast("dict[str, Any]", usage)
+    message.token_count = as_int(_first(counts, "completion_tokens", "output_tokens")) or message.token_count
+    message.prompt_tokens = as_int(_first(counts, "prompt_tokens", "input_tokens")) or message.prompt_tokens
+
+
+def _add_reasoning(message: RawMessage, record: dict[str, Any]) -> None:
+    given = _first(record, "reasoning", "reasoning_content")
+    text = flat_text(given) if given is not None else ""
+    for block in cast("list[Any]", record.get("thinking_blocks")) if isinstance(record.get("thinking_blocks"), list) else []:
+        text = _joined(text, flat_text(block))
+    if text:
+        message.reasoning = _joined(message.reasoning, text)
+
+
+def _read_content(record: dict[str, Any], message: RawMessage, notes: Counter[str]) -> None:
+    content = record.get("content")
+    if message.role in _RESULT_ROLES:
+        nested = cast("dict[str, Any]", content) if isinstance(content, dict) and "tool_call_id" in content else record
+        message.results.append(
+            RawResult(
+                call_id=as_id(_first(nested, "tool_call_id", "tool_use_id", "call_id")),
+                name=as_text(nested.get("name") or record.get("name")),
+                content=nested.get("content"),
+                failed=as_bool(_first(nested, "tool_failed", "is_error")),
+                timestamp=message.timestamp,
+            ),
+        )
+        return
+    if isinstance(content, list):
+        for block in cast("list[Any]", content):
+            if isinstance(block, str):
+                message.text = _joined(message.text, block)
+            elif isinstance(block, dict):
+                kind = as_text(cast("dict[str, Any]", block).get("type")) or ""
+                if not _read_block(cast("dict[str, Any]", block), kind, message, notes):
+                    notes["unknown_blocks"] += 1
+            elif block is not None:
+                notes["unknown_blocks"] += 1
+    elif content is not None:
+        message.text = flat_text(content)
+
+
+def _read_block(block: dict[str, Any], kind: str, message: RawMessage, notes: Counter[str]) -> bool:
+    """Read one content block into its message; False when its kind is unknown."""
+    if kind in _TEXT_BLOCKS:
+        message.text = _joined(message.text, flat_text(_first(block, "text", "refusal")))
+    elif kind in _REASONING_BLOCKS:
+        shown = _first(block, "thinking", "summary", "text", "content")
+        message.reasoning = _joined(message.reasoning, flat_text(shown)) or None
+    elif kind == "redacted_thinking":
+        notes["sealed_reasoning"] += 1
+    elif kind in _CALL_BLOCKS:
+        if (call := read_call(block, notes)) is not None:
+            message.calls.append(call)
+    elif kind in _RESULT_BLOCKS:
+        message.results.append(
+            RawResult(
+                call_id=as_id(_first(block, "tool_use_id", "call_id", "tool_call_id", "id")),
+                content=_first(block, "content", "output"),
+                failed=as_bool(block.get("is_error")),
+            ),
+        )
+    elif kind in _IMAGE_BLOCKS:
+        message.text = _joined(message.text, _image_mark(block))
+    elif isinstance(block.get("m_type"), str):
+        is_text = block["m_type"] == "text"
+        message.text = _joined(message.text, flat_text(block.get("m_content")) if is_text else f"[image: {block['m_type']}]")
+    elif isinstance(block.get("text"), str):
+        message.text = _joined(message.text, block["text"])
+    else:
+        return False
+    return True
+
+
+def _image_mark(block: dict[str, Any]) -> str:
+    source = block.get("source")
+    url = block.get("image_url")
+    url = cast("dict[str, Any]", url).get("url") if isinstance(url, dict) else url
+    media = cast("dict[str, Any]", source).get("media_type") if isinstance(source, dict) else None
+    if media is None and isinstance(url, str) and url.startswith("data:"):
+        media = url[5:].split(";", 1)[0]
+    if media is None and isinstance(url, str):
+        return f"[image: {url[:200]}]"
+    return f"[image: {media or 'unknown type'}]"
+
+
+def read_call(item: object, notes: Counter[str]) -> RawCall | None:
+    """Read one tool call: chat, Responses, Anthropic, the payload's own, or `record(tool_calls=[…])`."""
+    if not isinstance(item, dict):
+        notes["not_a_tool_call"] += 1
+        return None
+    record = cast("dict[str, Any]", item)
+    inner = record.get("function")
+    named = cast("dict[str, Any]", inner) if isinstance(inner, dict) else record
+    name = as_text(_first(named, "name", "tool_name", "tool"))
+    if not name and isinstance(inner, str):
+        name = inner
+    if not name:
+        notes["unnamed_tool_calls"] += 1
+        name = "unknown"
+    call = RawCall(call_id=as_id(_first(record, "call_id", "tool_call_id", "id")), name=name)
+    call.arguments = _first(named, "arguments", "input", "args", "parameters")
+    call.arguments_hash = as_text(_first(record, "arguments_hash", "args_hash"))
+    _read_outcome(record, call)
+    return call
+
+
+def _read_outcome(record: dict[str, Any], call: RawCall) -> None:
+    result, error = _first(record, "result", "output"), record.get("error")
+    if isinstance(result, dict) and {"success", "result_size_bytes"} & set(cast("dict[str, Any]", result)):
+        given = cast("dict[str, Any]", result)
+        result, error = given.get("result"), given.get("error")
+        call.success = as_bool(given.get("success"))
+        call.result_hash = as_text(_first(given, "source_hash", "content_hash")) if result is None else None
+        call.result_size_bytes = as_int(given.get("result_size_bytes"))
+        call.has_result = True
+    call.result = result
+    call.error = flat_text(error) if error is not None else None
+    call.has_result = call.has_result or result is not None or error is not None
+    success, status = as_bool(record.get("success")), as_text(record.get("status"))
+    if success is None and status is not None:
+        success = {"success": True, "completed": True, "ok": True, "failed": False, "error": False}.get(status.lower())
+    if success is None and call.error:
+        success = False
+    call.success = success if success is not None else call.success
+    call.duration_ms = as_float(_first(record, "duration_ms", "execution_time_ms"))
+    call.timestamp = record.get("timestamp")
+    call.diff_chunk_id = as_id(record.get("diff_chunk_id"))
+
+
+def parsed_arguments(arguments: object) -> dict[str, Any] | None:
+    """Return arguments as an object: JSON text is parsed, also when it was encoded twice; the rest goes under `input`."""
+    value: Any = arguments
+    for _ in range(2):
+        if not isinstance(value, str):
+            break
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return {"input": arguments} if arguments else None
+    if value is None or value == "":
+        return None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {"input": value}
+
+
+def flat_text(value: object) -> str:
+    """Return any content as text: strings as they are, blocks by their text, the rest as JSON."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "\n".join(text for item in cast("list[Any]", value) if (text := flat_text(item)))
+    if isinstance(value, dict):
+        record = cast("dict[str, Any]", value)
+        for key in ("text", "thinking", "content", "m_content"):
+            if isinstance(record.get(key), str):
+                return str(record[key])
+        if record.get("type") in _IMAGE_BLOCKS:
+            return _image_mark(record)
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _first(record: dict[str, Any], *keys: str) -> Any:
+    return next((record[key] for key in keys if record.get(key) is not None), None)
+
+
+def _joined(before: str | None, text: str) -> str:
+    return f"{before}\n{text}" if before and text else (before or text)
+
+
+def _as_list(value: object, name: str, notes: Counter[str]) -> list[Any]:
+    if value is None:
+        return []
+    if isinstance(value, list):
+        return cast("list[Any]", value)
+    notes[f"{name}_not_a_list"] += 1
+    return []
+
+
+def as_text(value: object) -> str | None:
+    """Return a non-empty string or None."""
+    return value if isinstance(value, str) and value else None
+
+
+def as_id(value: object) -> str | None:
+    """Return an id as text; numbers are ids too."""
+    if isinstance(value, bool) or value is None or value == "":
+        return None
+    return str(value) if isinstance(value, str | int) else None
+
+
+def as_int(value: object) -> int | None:
+    """Return a whole number or None."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) < 19:  # noqa: PLR2004  fits 64 bits
+        return int(value)
+    return value if isinstance(value, int) else None
+
+
+def as_float(value: object) -> float | None:
+    """Return a number or None."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def as_bool(value: object) -> bool | None:
+    """Return a truth value or None."""
+    if isinstance(value, str):
+        return value.strip().lower() in _TRUE_WORDS
+    return value if isinstance(value, bool) else None

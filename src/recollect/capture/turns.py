@@ -1,0 +1,273 @@
+"""Raw messages → turns: grouped at each user message, tool calls joined to their results; the third step of capture.
+
+A turn built here has no ids, index or sequence yet: the store places it (`placing`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from recollect.capture.clean import Cleaner
+from recollect.capture.files import accessed_files
+from recollect.capture.paths import Place
+from recollect.capture.shapes import RawCall, RawMessage, RawResult, flat_text, parsed_arguments
+from recollect.capture.times import read_time
+from recollect.errors import TooLargeError
+from recollect.identity import HASH_PREFIX, content_hash
+from recollect.limits import (
+    ARGUMENT_CHARS_MAX,
+    ERROR_CHARS_MAX,
+    ID_CHARS_MAX,
+    MESSAGE_CHARS_MAX,
+    NAME_CHARS_MAX,
+    REASONING_CHARS_MAX,
+    RESULT_CHARS_MAX,
+    SUMMARY_CHARS_MAX,
+    TURN_MESSAGES_MAX,
+    TURN_TOOL_CALLS_MAX,
+)
+from recollect.model import CallStatus, Message, ToolCall, ToolResult, Turn, TurnStatus
+from recollect.text import cut, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from recollect.model import Json
+
+_FAILURE = re.compile(r"\s*(?:<tool_use_error>|(?:error|traceback|exception|fatal|failed)\b\s*[:(]|exit code:? [1-9])", re.IGNORECASE)
+_LEAF_CHARS_MIN = 200
+
+
+class Reading:
+    """What capture needs to know beside the messages, and what it counts while it reads."""
+
+    def __init__(self, cleaner: Cleaner, now: datetime, place: Place | None = None) -> None:
+        self.cleaner = cleaner
+        self.now = now
+        self.place = place or Place()
+        self.notes: Counter[str] = cleaner.notes
+
+    def time(self, value: object) -> datetime | None:
+        """Read a time against this reading's clock."""
+        return read_time(value, self.now, self.notes)
+
+
+def build_turns(messages: Iterable[RawMessage], reading: Reading) -> list[Turn]:
+    """Group messages into turns: a user message and everything up to the next one; what comes first starts one too."""
+    drafts: list[_Draft] = []
+    for message in messages:
+        starts = message.role == "user" and not (message.results and not message.text)
+        if not drafts or (starts and drafts[-1].has_begun):
+            if message.results and drafts:
+                drafts[-1].take_results(message.results)
+                message.results = []
+            drafts.append(_Draft(reading))
+        drafts[-1].take(message)
+    turns = [draft.turn() for draft in drafts if draft.messages or draft.calls]
+    if turns and not (turns[-1].tool_calls or any(message.role == "assistant" for message in turns[-1].messages)):
+        turns[-1] = msgspec.structs.replace(turns[-1], status="open")
+    return turns
+
+
+class _Draft:
+    """A turn while its messages come in."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.messages: list[RawMessage] = []
+        self.calls: list[tuple[RawCall, int, int]] = []  # call, its message's place in the turn, iteration
+        self.iteration = -1
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a user has spoken or an agent answered; leading system messages belong to the turn that follows."""
+        return bool(self.calls) or any(message.role not in {"system", "developer"} for message in self.messages)
+
+    def take(self, message: RawMessage) -> None:
+        """Add a message, its calls and its results."""
+        if len(self.messages) >= TURN_MESSAGES_MAX or len(self.calls) >= TURN_TOOL_CALLS_MAX:
+            msg = f"a turn has more than {TURN_MESSAGES_MAX:,} messages or {TURN_TOOL_CALLS_MAX:,} tool calls: record it as several turns"
+            raise TooLargeError(msg)
+        self.take_results(message.results)
+        if message.role in {"tool", "function"}:
+            return
+        if message.is_empty and message.role == "assistant" and self.messages:
+            self.reading.notes["empty_messages"] += 1
+            return
+        if message.results and not (message.text or message.calls or message.reasoning):
+            return
+        if message.calls:
+            self.iteration += 1
+        self.calls += [(call, len(self.messages), max(self.iteration, 0)) for call in message.calls]
+        self.messages.append(message)
+
+    def take_results(self, results: list[RawResult]) -> None:
+        """Join results to the calls of this turn: by id, else to the first call that still waits."""
+        for result in results:
+            call = self._waiting(result.call_id)
+            if call is None:
+                self.reading.notes["results_without_calls"] += 1
+                call = RawCall(call_id=result.call_id, name=result.name or "unknown")
+                self.calls.append((call, len(self.messages) - 1, max(self.iteration, 0)))
+            call.result, call.has_result = result.content, True
+            call.timestamp = call.timestamp or result.timestamp
+            if result.failed is not None:
+                call.success = not result.failed
+
+    def _waiting(self, call_id: str | None) -> RawCall | None:
+        waiting = [call for call, _, _ in self.calls if not call.has_result]
+        if call_id is None:
+            return next(iter(waiting), None)
+        return next((call for call in waiting if call.call_id == call_id), None)
+
+    def turn(self) -> Turn:
+        """Build the turn."""
+        reading = self.reading
+        times = [reading.time(message.timestamp) for message in self.messages]
+        known = [time for time in times if time is not None]
+        started = known[0] if known else reading.now
+        messages = [_message(raw, time or started) for raw, time in zip(self.messages, times, strict=True)]
+        calls = [
+            _tool_call(raw, reading, order, iteration, place, times[place] if 0 <= place < len(times) else None, started)
+            for order, (raw, place, iteration) in enumerate(self.calls)
+        ]
+        last_known = max(known, default=started)
+        prompt_tokens = [raw.prompt_tokens for raw in self.messages if raw.prompt_tokens is not None]
+        completion_tokens = [raw.token_count for raw in self.messages if raw.token_count is not None and raw.role == "assistant"]
+        return Turn(
+            messages=tuple(messages),
+            tool_calls=tuple(calls),
+            char_count=char_count(messages, calls),
+            started_at=started,
+            ended_at=max(last_known, started),
+            model=next((raw.model for raw in reversed(self.messages) if raw.model), None),
+            finish_reason=next((raw.finish_reason for raw in reversed(self.messages) if raw.finish_reason), None),
+            prompt_tokens=max(prompt_tokens, default=None),
+            completion_tokens=sum(completion_tokens) if completion_tokens else None,
+        )
+
+
+def _message(raw: RawMessage, time: datetime) -> Message:
+    text = raw.text if raw.text is not None or raw.summary is not None or raw.given_hash is not None else ""
+    if text is None:
+        summary = shorten(raw.summary or "", SUMMARY_CHARS_MAX)
+        own_hash = raw.given_hash if raw.given_hash and raw.given_hash.startswith(HASH_PREFIX) else content_hash(summary)
+        content, size = None, 0
+    else:
+        summary, own_hash, size = shorten(text, SUMMARY_CHARS_MAX), content_hash(text), len(text.encode())
+        content = cut(text, MESSAGE_CHARS_MAX)
+    return Message(
+        role=raw.role,
+        content=content,
+        content_summary=summary,
+        content_hash=own_hash,
+        source_hash=_short(raw.given_hash),
+        content_bytes=size,
+        reasoning=cut(raw.reasoning, REASONING_CHARS_MAX) if raw.reasoning else None,
+        token_count=raw.token_count,
+        timestamp=time,
+    )
+
+
+def _tool_call(
+    raw: RawCall, reading: Reading, order: int, iteration: int, place: int, said_at: datetime | None, started: datetime
+) -> ToolCall:
+    arguments = parsed_arguments(raw.arguments)
+    if isinstance(raw.arguments, str) and arguments is not None:  # what was text inside a text is only clean once it is parsed
+        arguments = cast("dict[str, Json]", reading.cleaner.value(arguments))
+    time = reading.time(raw.timestamp) or said_at or started
+    result = _result(raw, time) if raw.has_result or raw.success is not None else None
+    status: CallStatus = "unknown"
+    if result is not None and result.success is not None:
+        status = "success" if result.success else "failed"
+    return ToolCall(
+        message_id=str(place) if place >= 0 else None,
+        tool_call_id=_short(raw.call_id),
+        tool_name=raw.name[:NAME_CHARS_MAX],
+        arguments=_cut_arguments(arguments),
+        arguments_hash=content_hash(canonical(arguments)) if arguments is not None else (raw.arguments_hash or content_hash("")),
+        source_hash=_short(raw.arguments_hash),
+        status=status,
+        duration_ms=raw.duration_ms,
+        order=order,
+        iteration=iteration,
+        timestamp=time,
+        diff_chunk_id=_short(raw.diff_chunk_id),
+        result=result,
+        accessed=accessed_files(raw.name, arguments, result.result if result else None, reading.place),
+    )
+
+
+def _result(raw: RawCall, time: datetime) -> ToolResult:
+    text = flat_text(raw.result) if raw.result is not None else None
+    success = raw.success
+    if success is None:
+        success = not (raw.error or (text is not None and _FAILURE.match(text)))
+    whole = text if text is not None else (raw.error or "")
+    own_hash = content_hash(whole) if whole or raw.result_hash is None else raw.result_hash
+    return ToolResult(
+        success=success,
+        result=cut(text, RESULT_CHARS_MAX) if text is not None else None,
+        error=cut(raw.error, ERROR_CHARS_MAX) if raw.error else None,
+        result_size_bytes=len(whole.encode()) if whole or raw.result_size_bytes is None else raw.result_size_bytes,
+        content_hash=own_hash,
+        source_hash=_short(raw.result_hash),
+        timestamp=time,
+    )
+
+
+def canonical(value: object) -> str:
+    """Return JSON whose text depends on the value alone."""
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def _short(text: str | None) -> str | None:
+    return text[:ID_CHARS_MAX] if text else None
+
+
+def _cut_arguments(arguments: dict[str, Any] | None) -> dict[str, Json] | None:
+    if arguments is None:
+        return None
+    size = len(msgspec.json.encode(arguments))
+    if size <= ARGUMENT_CHARS_MAX:
+        return arguments
+    room = max(ARGUMENT_CHARS_MAX // max(_leaves(arguments), 1), _LEAF_CHARS_MIN)
+    return cast("dict[str, Json]", _cut_leaves(arguments, room))
+
+
+def _leaves(value: object) -> int:
+    if isinstance(value, dict):
+        return sum(_leaves(item) for item in cast("dict[str, Any]", value).values())
+    if isinstance(value, list):
+        return sum(_leaves(item) for item in cast("list[Any]", value))
+    return 1
+
+
+def _cut_leaves(value: object, room: int) -> Json:
+    if isinstance(value, str):
+        return cut(value, room)
+    if isinstance(value, dict):
+        return {key: _cut_leaves(item, room) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_cut_leaves(item, room) for item in cast("list[Any]", value)]
+    return value
+
+
+def char_count(messages: Iterable[Message], calls: Iterable[ToolCall]) -> int:
+    """Count the characters of a turn as stored: messages, reasoning, arguments and results."""
+    total = sum(len(message.content or message.content_summary) + len(message.reasoning or "") for message in messages)
+    for call in calls:
+        total += len(msgspec.json.encode(call.arguments)) if call.arguments is not None else 0
+        if call.result is not None:
+            total += len(call.result.result or "") + len(call.result.error or "")
+    return total
+
+
+def with_status(turn: Turn, status: TurnStatus) -> Turn:
+    """Return the turn with another status."""
+    return turn if turn.status == status else msgspec.structs.replace(turn, status=status)

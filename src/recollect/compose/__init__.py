@@ -1,0 +1,1 @@
+"""What matters now, within a budget."""

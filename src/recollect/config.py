@@ -1,0 +1,199 @@
+"""The user's settings: one YAML file of their own, with the environment over it; never a file of the project worked on.
+
+Each setting's description stands here; `docs/configuration.md` is generated from it and a test keeps the two alike.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+from recollect.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_CONFIG_BYTES_MAX = 1_000_000
+
+
+class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A group of settings."""
+
+
+class Rule(_Section, kw_only=True):
+    """A kind of secret of the user's own."""
+
+    kind: Annotated[str, Meta(description="the name that the placeholder shows", min_length=1, max_length=60, pattern=r"^[\w.-]+$")]
+    regex: Annotated[str, Meta(description="the secret, as an RE2 expression", min_length=1)]
+    keywords: Annotated[tuple[str, ...], Meta(description="words of which one must occur for the rule to run; none: it always runs")] = ()
+    group: Annotated[int, Meta(description="which group of the expression is the secret; 0 is all of it", ge=0)] = 0
+
+
+class Secrets(_Section, kw_only=True):
+    """What is removed before anything is written."""
+
+    rules: Annotated[tuple[Rule, ...], Meta(description="kinds of secrets beside the shipped ones")] = ()
+    exceptions: Annotated[tuple[str, ...], Meta(description="RE2 expressions; a match that one of them finds is kept")] = ()
+
+
+class Summarization(_Section, kw_only=True):
+    """Summaries of an agent's conversations."""
+
+    enabled: Annotated[bool, Meta(description="accepted; used once summaries exist")] = True
+    every_n_messages: Annotated[int, Meta(description="accepted; used once summaries exist", ge=1)] = 10
+
+
+class Embeddings(_Section, kw_only=True):
+    """Search by meaning."""
+
+    enabled: Annotated[bool, Meta(description="accepted; used once embeddings exist")] = True
+    model: Annotated[str | None, Meta(description="accepted; used once embeddings exist")] = None
+    dimension: Annotated[int | None, Meta(description="accepted; used once embeddings exist")] = None
+
+
+class Persistence(_Section, kw_only=True):
+    """Where and when turns are kept."""
+
+    type: Annotated[Literal["files", "neo4j"], Meta(description="`files` is the embedded store; `neo4j` needs a `store` that names one")] = (
+        "files"
+    )
+    auto_save: Annotated[bool, Meta(description="`false` keeps turns in the process until `save()`; closing discards the rest")] = True
+    mirror: Annotated[str | None, Meta(description="a folder that also holds each conversation as a JSON file")] = None
+
+
+class AgentMemory(_Section, kw_only=True):
+    """The memory block of an agent project, accepted as it stands there."""
+
+    enabled: Annotated[bool, Meta(description="`false` records nothing; reading goes on")] = True
+    max_context_messages: Annotated[int, Meta(description="accepted; used once contexts are composed", ge=1)] = 20
+    summarization: Annotated[Summarization, Meta(description="summaries")] = Summarization()
+    embeddings: Annotated[Embeddings, Meta(description="search by meaning")] = Embeddings()
+    persistence: Annotated[Persistence, Meta(description="where and when turns are kept")] = Persistence()
+
+
+class Agent(_Section, kw_only=True):
+    """Settings an agent project brings along."""
+
+    memory: Annotated[AgentMemory, Meta(description="its memory block")] = AgentMemory()
+
+
+class Settings(_Section, kw_only=True):
+    """Everything that can be set."""
+
+    store: Annotated[str, Meta(description="where memory lives: `sqlite:///path/to/memory.db`, or a plain path")] = ""
+    workspace: Annotated[str, Meta(description="who may see it; every read and write stays inside", min_length=1, max_length=200)] = "default"
+    durability: Annotated[
+        Literal["process", "power"],
+        Meta(description="what an acknowledged turn survives: the death of every process, or a power cut too (one fdatasync a turn)"),
+    ] = "process"
+    secrets: Annotated[Secrets, Meta(description="what is removed before anything is written")] = Secrets()
+    agent: Annotated[Agent, Meta(description="settings an agent project brings along")] = Agent()
+
+
+def config_path(environment: Mapping[str, str] | None = None) -> Path:
+    """Return where the user's file is looked for: `RECOLLECT_CONFIG`, else the platform's own place."""
+    env = os.environ if environment is None else environment
+    named = env.get("RECOLLECT_CONFIG")
+    return Path(named).expanduser() if named else _platform_folder(env, "config") / "config.yaml"
+
+
+def default_store(environment: Mapping[str, str] | None = None) -> str:
+    """Return the store that is used when none is named."""
+    env = os.environ if environment is None else environment
+    return f"sqlite://{_platform_folder(env, 'data') / 'memory.db'}"
+
+
+def _platform_folder(env: Mapping[str, str], kind: Literal["config", "data"]) -> Path:
+    home = Path(env.get("HOME") or Path.home())
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support" / "recollect"
+    if sys.platform == "win32":
+        return Path(env.get("LOCALAPPDATA") or home / "AppData" / "Local") / "recollect"
+    variable, default = ("XDG_CONFIG_HOME", ".config") if kind == "config" else ("XDG_DATA_HOME", ".local/share")
+    return Path(env.get(variable) or home / default) / "recollect"
+
+
+def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
+    """Read the user's file, if there is one, and put the environment over it."""
+    env = os.environ if environment is None else environment
+    path = config_path(env)
+    values = _read_file(path, is_named=bool(env.get("RECOLLECT_CONFIG")))
+    for name in ("store", "workspace"):
+        if env.get(f"RECOLLECT_{name.upper()}"):
+            values[name] = env[f"RECOLLECT_{name.upper()}"]
+    settings = settings_from(values, str(path))
+    return settings if settings.store else msgspec.structs.replace(settings, store=default_store(env))
+
+
+def _read_file(path: Path, *, is_named: bool) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        if is_named:
+            msg = f"RECOLLECT_CONFIG names {path}, which does not exist"
+            raise ConfigError(msg) from None
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"cannot read the configuration {path}: {error}"
+        raise ConfigError(msg) from error
+    if len(text) > _CONFIG_BYTES_MAX:
+        msg = f"the configuration {path} has more than {_CONFIG_BYTES_MAX:,} bytes: it is probably another file"
+        raise ConfigError(msg)
+    import yaml  # noqa: PLC0415  only those who have a file pay for reading it
+
+    try:
+        values = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        msg = f"the configuration {path} is not YAML: {' '.join(str(error).split())[:200]}"
+        raise ConfigError(msg) from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        msg = f"the configuration {path} is not a mapping of settings but {type(values).__name__}"
+        raise ConfigError(msg)
+    return cast("dict[str, Any]", values)
+
+
+def settings_from(values: Mapping[str, Any], source: str = "the settings") -> Settings:
+    """Check plain values; an unknown key is an error that names the nearest known one."""
+    _refuse_unknown(values, Settings, "", source)
+    try:
+        settings = msgspec.convert(dict(values), Settings)
+    except msgspec.ValidationError as error:
+        msg = f"in {source}: {error}"
+        raise ConfigError(msg) from error
+    if settings.agent.memory.persistence.type == "neo4j" and not settings.store.startswith(("neo4j", "bolt")):
+        msg = f"in {source}: agent.memory.persistence.type is neo4j, but store is {settings.store!r}: set store to neo4j://host:7687"
+        raise ConfigError(msg)
+    return settings
+
+
+def _refuse_unknown(values: object, section: type[_Section], path: str, source: str) -> None:
+    if not isinstance(values, dict):
+        return
+    known = {name: hint for name, hint, _, _ in fields(section)}
+    for key, value in cast("dict[object, Any]", values).items():
+        if key not in known:
+            from difflib import get_close_matches  # noqa: PLC0415  only a mistake needs it
+
+            nearest = get_close_matches(str(key), known, n=1, cutoff=0.0)
+            msg = f"in {source}: there is no setting {path}{key}; did you mean {path}{nearest[0] if nearest else next(iter(known))}?"
+            raise ConfigError(msg)
+        hint = known[str(key)]
+        if isinstance(hint, type) and issubclass(hint, _Section):
+            _refuse_unknown(value, hint, f"{path}{key}.", source)
+
+
+def fields(section: type[_Section]) -> Iterator[tuple[str, Any, object, str]]:
+    """Yield the name, type, default and description of each setting of a section."""
+    hints = get_type_hints(section, include_extras=True)
+    defaults = {field.name: field.default for field in msgspec.structs.fields(section)}
+    for name, hint in hints.items():
+        annotated = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        meta = next((extra for extra in annotated[1:] if isinstance(extra, Meta)), None)
+        yield name, annotated[0], defaults.get(name), (meta.description or "") if meta else ""

@@ -1,0 +1,320 @@
+"""One conversation as its users hold it: what it says, what to add, where to go on; the inner door of the library."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from recollect.capture.growth import grown
+from recollect.capture.messages import read_turns
+from recollect.capture.paths import place_of
+from recollect.capture.recorded import Said, said_turn
+from recollect.capture.turns import with_status
+from recollect.compose.fitting import fit_turn
+from recollect.errors import InputError, NotFoundError, StoreBusyError
+from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX, TURNS_PER_PAGE
+from recollect.model import AccessedFile, HistoryMessage, SearchResult, Summary, ToolCall, Turn, TurnStatus
+from recollect.recorder import MovedError
+from recollect.store.protocol import CallFilter, ConversationChange, SearchScope, TurnRange
+from recollect.transfer import document_closing, document_opening, document_turn, markdown_opening, markdown_turn
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from recollect.memory import Memory
+    from recollect.model import ConversationInfo
+    from recollect.recorder import OnEdit
+
+_TURN_CHARS_MIN = 200
+_KIND_ORDER = {"write": 0, "read": 1, "search": 2, "list": 3}
+_ACCESSED_LINE_CHARS = 24  # what a listed file costs beside its path: kind, tool and turn
+
+
+class Conversation:
+    """A conversation of a memory; `info` is as of the last call that changed or loaded it."""
+
+    def __init__(self, memory: Memory, info: ConversationInfo) -> None:
+        self._memory = memory
+        self.info = info
+
+    @property
+    def id(self) -> str:
+        """The conversation's id."""
+        return self.info.id
+
+    async def record(
+        self,
+        user: str | None = None,
+        assistant: str | None = None,
+        *,
+        tool_calls: Sequence[Any] = (),
+        context_files: Sequence[Any] = (),
+        changes: Sequence[Any] = (),
+        checkpoints: Sequence[Any] = (),
+        system: str | None = None,
+        reasoning: str | None = None,
+        timestamp: Any = None,
+        request_id: str | None = None,
+        messages: Sequence[Any] | None = None,
+        replace: bool = False,
+        on_edit: OnEdit = "branch",
+    ) -> Turn:
+        """Record a complete turn; when this returns, it is on disk.
+
+        With `messages`, a list as an agent holds it, what the conversation already holds is recognised, and the last
+        turn is returned; a past that was edited forks a branch, or is replaced, as `on_edit` says. The same `request_id`
+        again changes nothing; with other content it is a `ConflictError`, unless `replace` is given.
+        """
+        reading = self._memory.recorder.reading(place_of(self.info.cwd))
+        if messages is not None:
+            turns = read_turns(messages, reading)
+            if not turns:
+                msg = "messages holds no message: give at least one"
+                raise InputError(msg)
+            clean_id = reading.cleaner.text(request_id) if request_id is not None else None
+            result = await self._memory.recorder.history(self.info, turns, request_id=clean_id, replace=replace, on_edit=on_edit)
+            await self._memory.mirrored(result.conversation_id)
+            return result.turns[-1] if result.turns else (await self._last_turn())
+        turn = said_turn(
+            Said(
+                user=user, assistant=assistant, system=system, reasoning=reasoning, tool_calls=tool_calls, context_files=context_files,
+                changes=changes, checkpoints=checkpoints, timestamp=timestamp, request_id=request_id,
+            ),
+            reading,
+        )  # fmt: skip
+        result = await self._memory.recorder.append(self.id, [turn], request_id=turn.request_id, replace=replace)
+        await self._memory.mirrored(self.id)
+        return result.turns[-1]
+
+    async def _last_turn(self) -> Turn:
+        turns = await self._turns(TurnRange(limit=1, newest=True))
+        if not turns:
+            msg = f"conversation {self.id} has no turn yet"
+            raise NotFoundError(msg)
+        return turns[-1]
+
+    async def begin(self, user: str | None = None, *, system: str | None = None, request_id: str | None = None, timestamp: Any = None) -> Turn:
+        """Open a turn that `add` and `finish` go on with; it is kept from this moment, whatever happens next."""
+        reading = self._memory.recorder.reading(place_of(self.info.cwd))
+        turn = said_turn(Said(user=user, system=system, request_id=request_id, timestamp=timestamp), reading, status="open")
+        return (await self._memory.recorder.append(self.id, [turn], request_id=turn.request_id)).turns[-1]
+
+    async def add(self, turn: Turn, messages: Sequence[Any]) -> Turn:
+        """Add messages, in any shape agents use, to an open turn: answers, tool calls, tool results."""
+        return await self._rewritten(turn, messages, None)
+
+    async def finish(self, turn: Turn, messages: Sequence[Any] = (), *, status: TurnStatus = "complete") -> Turn:
+        """Close an open turn as complete or failed, with its last messages if there are any."""
+        return await self._rewritten(turn, messages, status)
+
+    async def _rewritten(self, turn: Turn, messages: Sequence[Any], status: TurnStatus | None) -> Turn:
+        for _ in range(HEAD_MOVED_ATTEMPTS_MAX):
+            current = await self._current(turn)
+            if current.status != "open":
+                msg = f"turn {turn.index} of conversation {turn.conversation_id} is {current.status}: only an open turn can go on"
+                raise InputError(msg)
+            longer = grown(current, messages, self._memory.recorder.reading(place_of(self.info.cwd)))
+            try:
+                return await self._memory.recorder.rewrite(
+                    current.conversation_id, current.index, current.id, current.content_hash, with_status(longer, status or "open")
+                )
+            except MovedError:
+                continue
+        msg = f"turn {turn.index} kept changing under {HEAD_MOVED_ATTEMPTS_MAX} attempts to add to it: try again"
+        raise StoreBusyError(msg)
+
+    async def _current(self, turn: Turn) -> Turn:
+        found = await self._memory.store.turns.by_id(self._memory.workspace, [turn.id])
+        if not found:
+            msg = f"turn {turn.id} is not in workspace {self._memory.workspace!r} any more"
+            raise NotFoundError(msg)
+        return found[0]
+
+    async def get_history(
+        self, limit: int = 100, *, include_tool_calls: bool = True, include_reasoning: bool = True
+    ) -> list[HistoryMessage]:
+        """Return the last messages, oldest first, each with the tool calls it made."""
+        _positive("limit", limit)
+        history: list[HistoryMessage] = []
+        for turn in reversed(await self._turns(TurnRange(limit=limit, newest=True))):
+            history[:0] = _messages(turn, calls=include_tool_calls, reasoning=include_reasoning)
+        return history[-limit:] if limit else []
+
+    async def turns(self, first: int = 0, last: int | None = None, limit: int | None = None) -> list[Turn]:
+        """Return whole turns by index, both ends included; inherited ones too."""
+        return await self._turns(TurnRange(first=first, last=last, limit=limit))
+
+    async def _turns(self, span: TurnRange) -> list[Turn]:
+        return await self._memory.store.turns.history(self._memory.workspace, self.id, span)
+
+    async def recent_turns(self, max_chars: int = 5_000, limit: int = 3) -> list[Turn]:
+        """Return the newest turns within a number of characters, oldest first; what is too long is cut, never dropped."""
+        _positive("limit", limit)
+        _positive("max_chars", max_chars)
+        kept: list[Turn] = []
+        room = max_chars
+        newest = await self._turns(TurnRange(limit=limit, newest=True))
+        for turn in reversed(newest):
+            if kept and turn.char_count > room and room < _TURN_CHARS_MIN:
+                break
+            fitted = fit_turn(turn, room)
+            kept.insert(0, fitted)
+            room = max(room - fitted.char_count, 0)
+        return kept
+
+    async def get_tool_calls(self, tool_name: str | None = None, *, success: bool | None = None, limit: int = 100) -> list[ToolCall]:
+        """Return tool calls by name and outcome, newest first."""
+        _positive("limit", limit)
+        where = CallFilter(tool_name=tool_name, success=success, limit=limit)
+        places = await self._memory.store.turns.calls(self._memory.workspace, self.id, where)
+        turns: dict[int, Turn] = {}
+        for index in dict.fromkeys(place.turn_index for place in places):
+            for turn in await self._turns(TurnRange(first=index, last=index)):
+                turns[turn.index] = turn
+        return [turns[place.turn_index].tool_calls[place.order] for place in places if place.turn_index in turns]
+
+    async def accessed_files(self, max_chars: int = 5_000, *, temporary: bool = False) -> list[AccessedFile]:
+        """Return the files that tools touched, each once with its latest access: writes first, then the newest."""
+        _positive("max_chars", max_chars)
+        latest: dict[str, AccessedFile] = {}
+        async for turn in self._all_turns():
+            for call in turn.tool_calls:
+                for part in call.accessed:
+                    latest.pop(part.path, None)
+                    latest[part.path] = AccessedFile(
+                        path=part.path, kind=part.kind, tool_name=call.tool_name, turn_index=turn.index, timestamp=call.timestamp,
+                        temporary=part.temporary, generated=part.generated,
+                    )  # fmt: skip
+        wanted = [file for file in reversed(latest.values()) if temporary or not file.temporary]
+        wanted.sort(key=lambda file: _KIND_ORDER[file.kind])
+        kept: list[AccessedFile] = []
+        room = max_chars
+        for file in wanted:
+            room -= len(file.path) + _ACCESSED_LINE_CHARS
+            if room < 0 and kept:
+                break
+            kept.append(file)
+        return kept
+
+    async def _all_turns(self) -> AsyncIterator[Turn]:
+        first = 0
+        while page := await self._turns(TurnRange(first=first, limit=TURNS_PER_PAGE)):
+            for turn in page:
+                yield turn
+            first = page[-1].index + 1
+
+    async def search_history(
+        self, query: str, limit: int = 5, *, levels: Sequence[int] | None = None, semantic: bool = True
+    ) -> SearchResult:
+        """Search this conversation and what it inherits."""
+        scope = SearchScope(conversation_id=self.id)
+        return await self._memory.search_scope(query, scope, levels=levels, limit=limit, semantic=semantic)
+
+    async def summaries(self, level: int | None = None) -> list[Summary]:
+        """Return the summaries of this conversation by level and first turn."""
+        return await self._memory.store.derived.summaries(self._memory.workspace, self.id, level)
+
+    async def raw_char_count(self) -> int:
+        """Count the characters of all turns as stored: messages, reasoning, arguments and results."""
+        total = 0
+        async for turn in self._all_turns():
+            total += turn.char_count
+        return total
+
+    async def branch(self, *, from_turn: int | None = None, from_message: int | None = None, title: str | None = None) -> Conversation:
+        """Fork after a turn (its index), or after the turn that holds a message (its sequence); by default after the last."""
+        index = await self._fork_index(from_turn, from_message)
+        title = None if title is None else self._memory.clean_title(title)
+        info = await self._memory.recorder.branch(self.id, index, title, self._memory.ids.fresh())
+        return Conversation(self._memory, info)
+
+    async def _fork_index(self, from_turn: int | None, from_message: int | None) -> int:
+        if from_turn is not None and from_message is not None:
+            msg = "a branch forks from a turn or from a message: give one of from_turn and from_message"
+            raise InputError(msg)
+        outline = await self._memory.store.turns.outline(self._memory.workspace, self.id)
+        indexes = [turn.index for turn in outline.turns]
+        if not indexes:
+            msg = f"conversation {self.id} has no turn to branch from"
+            raise InputError(msg)
+        if from_message is not None:
+            async for turn in self._all_turns():
+                if any(message.sequence == from_message for message in turn.messages):
+                    return turn.index
+            msg = f"conversation {self.id} has no message {from_message}: its messages count from 0"
+            raise InputError(msg)
+        index = indexes[-1] if from_turn is None else from_turn
+        if index not in indexes:
+            msg = f"conversation {self.id} has no turn {index}: its turns are {indexes[0]}–{indexes[-1]}"
+            raise InputError(msg)
+        return index
+
+    async def export(self, format: Literal["json", "markdown"] = "json") -> str:  # noqa: A002  the public name
+        """Return the conversation as one document, inherited turns written in."""
+        return "".join([piece async for piece in self.export_pieces(format)])
+
+    async def export_pieces(self, format: Literal["json", "markdown"] = "json") -> AsyncIterator[str]:  # noqa: A002  the public name
+        """Yield the document in pieces, for conversations that are larger than memory."""
+        info = await self._memory.get_info(self.id)
+        if format == "markdown":
+            yield markdown_opening(info)
+            async for turn in self._all_turns():
+                yield markdown_turn(turn)
+            return
+        if format != "json":
+            msg = f"a conversation is exported as json or markdown, not as {format!r}"
+            raise InputError(msg)
+        yield document_opening(info, await self._memory.project_of(info))
+        separator = ""
+        async for turn in self._all_turns():
+            yield separator + document_turn(turn)
+            separator = ",\n"
+        yield document_closing()
+
+    async def change(
+        self, *, title: str | None = None, tags: Sequence[str] | None = None, status: Literal["active", "archived"] | None = None
+    ) -> ConversationInfo:
+        """Change title, tags or status."""
+        change = ConversationChange(
+            title=None if title is None else self._memory.clean_title(title),
+            tags=None if tags is None else self._memory.clean_tags(tags),
+            status=status,
+        )
+        info = await self._memory.store.conversations.change(self._memory.workspace, self.id, change, self._memory.clock.now())
+        if info is None:
+            msg = f"there is no conversation {self.id!r} in workspace {self._memory.workspace!r} any more"
+            raise NotFoundError(msg)
+        self.info = info
+        await self._memory.mirrored(self.id)
+        return info
+
+    async def archive(self) -> ConversationInfo:
+        """Put the conversation aside; it is still found by search and listed as archived."""
+        return await self.change(status="archived")
+
+    async def delete(self) -> None:
+        """Delete the conversation; its branches keep the turns they inherited."""
+        await self._memory.remove([self.id], keep_inherited=True)
+
+
+def _positive(name: str, value: int) -> None:
+    if value < 0:
+        msg = f"{name} is a number from 0, not {value}"
+        raise InputError(msg)
+
+
+def _messages(turn: Turn, *, calls: bool, reasoning: bool) -> list[HistoryMessage]:
+    history: list[HistoryMessage] = []
+    for n, message in enumerate(turn.messages):
+        made = [call for call in turn.tool_calls if call.message_id == message.id or (call.message_id is None and n == 0)] if calls else []
+        history.append(
+            HistoryMessage(
+                turn_index=turn.index,
+                sequence=message.sequence,
+                role=message.role,
+                content=message.content_summary if message.content is None else message.content,
+                reasoning=message.reasoning if reasoning else None,
+                timestamp=message.timestamp,
+                tool_calls=tuple(made),
+            )
+        )
+    return history

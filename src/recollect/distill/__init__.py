@@ -1,0 +1,1 @@
+"""Turns → what they are found and remembered by."""

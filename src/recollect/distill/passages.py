@@ -1,0 +1,79 @@
+"""A turn → the passages it is searched by: question, answer, and each tool step; pure.
+
+A passage is a stretch of one message or of one tool step (`step_text`), small enough for an embedder to read whole. Its
+terms are what search finds; its text is read from the turn again when it is shown (`passage_text`), so that nothing is
+kept twice.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from recollect.limits import PASSAGE_CHARS_MAX, PASSAGES_PER_TURN_MAX, TOOL_STEP_CHARS_MAX
+from recollect.model import Passage
+from recollect.text import cut, terms
+
+if TYPE_CHECKING:
+    from recollect.model import PassagePart, ToolCall, Turn
+
+_BREAK = re.compile(r"\n\s*\n|\n|(?<=[.!?…])\s")
+_BREAK_FROM_SHARE = 2  # a piece is cut at a natural break in its second half, when there is one
+
+
+def cut_passages(turn: Turn) -> tuple[Passage, ...]:
+    """Cut a turn into passages; those without any term are left out."""
+    found: list[Passage] = []
+    for n, message in enumerate(turn.messages):
+        text = message.content_summary if message.content is None else message.content
+        if message.role in {"system", "developer"} or not text:
+            continue
+        _add(found, "question" if message.role == "user" else "answer", n, text)
+    for call in turn.tool_calls:
+        _add(found, "tool", call.order, step_text(call))
+        if len(found) >= PASSAGES_PER_TURN_MAX:
+            break
+    return tuple(found[:PASSAGES_PER_TURN_MAX])
+
+
+def _add(found: list[Passage], part: PassagePart, ordinal: int, text: str) -> None:
+    for start, end in stretches(text):
+        words = terms(text if start == 0 and end == len(text) else text[start:end])
+        if words:
+            found.append(Passage(part=part, ordinal=ordinal, start=start, end=end, terms=" ".join(words)))
+
+
+def stretches(text: str) -> list[tuple[int, int]]:
+    """Cut a text into stretches of at most `PASSAGE_CHARS_MAX` characters, at paragraphs, lines or sentences if it can."""
+    found: list[tuple[int, int]] = []
+    start = 0
+    while len(text) - start > PASSAGE_CHARS_MAX:
+        limit = start + PASSAGE_CHARS_MAX
+        breaks = [match.end() for match in _BREAK.finditer(text, start + PASSAGE_CHARS_MAX // _BREAK_FROM_SHARE, limit)]
+        end = breaks[-1] if breaks else limit
+        found.append((start, end))
+        start = end
+    found.append((start, len(text)))
+    return found
+
+
+def step_text(call: ToolCall) -> str:
+    """Return a tool step in words: the tool, what it was given, how it ended and what came back; cut to fit."""
+    given = "" if call.arguments is None else msgspec.json.encode(call.arguments).decode()
+    result = call.result
+    outcome = "" if result is None else "\n".join(text for text in (result.error, result.result) if text)
+    ended = " failed" if call.status == "failed" else ""
+    return cut(f"{call.tool_name}{ended} {given}\n{outcome}", TOOL_STEP_CHARS_MAX)
+
+
+def passage_text(turn: Turn, passage: Passage) -> str:
+    """Return what a passage says."""
+    if passage.part == "tool":
+        call = next((call for call in turn.tool_calls if call.order == passage.ordinal), None)
+        text = "" if call is None else step_text(call)
+    else:
+        message = turn.messages[passage.ordinal] if passage.ordinal < len(turn.messages) else None
+        text = "" if message is None else (message.content_summary if message.content is None else message.content)
+    return text[passage.start : passage.end].strip()

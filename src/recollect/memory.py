@@ -1,0 +1,412 @@
+"""The memory of agents as a program holds it: open, record, search, forget; the outer door of the library."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from recollect.capture.clean import parse_json
+from recollect.capture.paths import Place, place_of
+from recollect.capture.payload import read_payload
+from recollect.clock import RandomIds, SystemClock
+from recollect.config import Settings, load_settings
+from recollect.conversation import Conversation
+from recollect.errors import ConflictError, InputError, NotFoundError
+from recollect.identity import identity
+from recollect.limits import NAME_CHARS_MAX, PATH_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX, TITLE_CHARS_MAX
+from recollect.model import ConversationInfo, Forgotten, Project, Recorded, SearchResult, Session, Stats, Turn, Verification
+from recollect.placing import place_turn, unplaced
+from recollect.recall.search import search
+from recollect.recorder import Recorder
+from recollect.store import open_store
+from recollect.store.protocol import ConversationFilter, SearchScope
+from recollect.text import shorten
+from recollect.trace.verify import verify_content, verify_store
+from recollect.transfer import document_closing, document_opening, document_turn, read_document, rehashed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from types import TracebackType
+    from typing import Self
+
+    from recollect.clock import Clock, Ids
+    from recollect.model import ConversationStatus, Json
+    from recollect.recorder import OnEdit
+    from recollect.store.protocol import Store
+
+_ALL = 1_000_000
+
+
+class Memory:
+    """Everything that is remembered in one workspace of one store."""
+
+    def __init__(self, store: Store, settings: Settings, clock: Clock, ids: Ids) -> None:
+        self.store = store
+        self.settings = settings
+        self.workspace = settings.workspace
+        self.clock = clock
+        self.ids = ids
+        self.recorder = Recorder(store, settings.workspace, settings, clock)
+
+    @classmethod
+    async def open(
+        cls,
+        store: str | os.PathLike[str] | None = None,
+        *,
+        workspace: str | None = None,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+        threads: bool = True,
+    ) -> Self:
+        """Open a memory: what is not given comes from the user's configuration, and a file that is missing is created."""
+        chosen = settings or load_settings()
+        if store is not None:
+            chosen = msgspec.structs.replace(chosen, store=os.fspath(store))
+        if workspace is not None:
+            chosen = msgspec.structs.replace(chosen, workspace=_name("workspace", workspace))
+        opened = await open_store(chosen.store or load_settings().store, durability=chosen.durability, threads=threads)
+        return cls(opened, chosen, clock or SystemClock(), ids or RandomIds())
+
+    async def close(self) -> None:
+        """Let go of the store; what was acknowledged is safe."""
+        await self.store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def save(self) -> int:
+        """Write the turns that `auto_save: false` kept in the process; returns how many."""
+        return await self.recorder.save()
+
+    async def create_conversation(
+        self,
+        cwd: str | os.PathLike[str] | None = None,
+        *,
+        project: str | None = None,
+        title: str | None = None,
+        tags: Sequence[str] = (),
+        agent: str | None = None,
+        external_id: str | None = None,
+    ) -> Conversation:
+        """Create a conversation in the project of a directory, or in one that is named; the same `external_id` gives the same one."""
+        place = place_of(None if cwd is None else self._cleaned_path(cwd))
+        owner = self._project(project, place)
+        clean = self.recorder.reading().cleaner.text
+        agent = None if agent is None else _name("agent", clean(agent))
+        external_id = None if external_id is None else _name("external_id", clean(external_id))
+        own_id = self.ids.fresh() if external_id is None else identity("conversation", self.workspace, owner.id, agent, external_id)
+        now = self.clock.now()
+        info = ConversationInfo(
+            id=own_id, title=None if title is None else self.clean_title(title), tags=self.clean_tags(tags), agent=agent,
+            external_id=external_id, project_id=owner.id, project=owner.name, cwd=place.cwd, created_at=now, updated_at=now,
+        )  # fmt: skip
+        if self.settings.agent.memory.enabled:
+            info = await self.store.conversations.create(self.workspace, info, owner)
+        return Conversation(self, info)
+
+    def _cleaned_path(self, path: str | os.PathLike[str]) -> str:
+        text = os.fspath(path)
+        if not text or len(text) > PATH_CHARS_MAX or "\0" in text:
+            msg = f"{text[:60]!r} is no directory: give a path of 1 to {PATH_CHARS_MAX} characters"
+            raise InputError(msg)
+        return self.recorder.reading().cleaner.text(text)
+
+    def _project(self, given: str | None, place: Place) -> Project:
+        if given is not None:
+            name = _name("project", self.recorder.reading().cleaner.text(given))
+            return Project(id=identity("project", self.workspace, "name", name), name=name, root=place.root, external_id=name)
+        if place.root is None:
+            return Project(id=identity("project", self.workspace, "name", "default"), name="default", external_id="default")
+        return Project(id=identity("project", self.workspace, "root", place.root), name=Path(place.root).name or "/", root=place.root)
+
+    def clean_title(self, title: str) -> str:
+        """Return a title without secrets, on one line."""
+        return shorten(self.recorder.reading().cleaner.text(title), TITLE_CHARS_MAX)
+
+    def clean_tags(self, tags: Sequence[str]) -> tuple[str, ...]:
+        """Return tags without secrets, each once."""
+        if isinstance(tags, str):
+            msg = f"tags is a list of words, not the text {tags!r}"
+            raise InputError(msg)
+        clean = self.recorder.reading().cleaner.text
+        kept = tuple(dict.fromkeys(clean(str(tag)).strip()[:TAG_CHARS_MAX] for tag in tags if str(tag).strip()))
+        if len(kept) > TAGS_MAX:
+            msg = f"a conversation has at most {TAGS_MAX} tags, not {len(kept)}"
+            raise InputError(msg)
+        return kept
+
+    async def load_conversation(self, conversation_id: str) -> Conversation:
+        """Return a conversation; `NotFoundError` when the workspace has none of that id."""
+        return Conversation(self, await self.get_info(conversation_id))
+
+    async def get_info(self, conversation_id: str) -> ConversationInfo:
+        """Return what a list shows of a conversation."""
+        info = await self.store.conversations.get(self.workspace, conversation_id)
+        if info is None:
+            msg = f"there is no conversation {conversation_id!r} in workspace {self.workspace!r}: `recollect conversations` lists them"
+            raise NotFoundError(msg)
+        return info
+
+    async def project_of(self, info: ConversationInfo) -> Project:
+        """Return the project a conversation belongs to."""
+        projects = await self.store.conversations.projects(self.workspace)
+        return next((project for project in projects if project.id == info.project_id), Project(id=info.project_id, name=info.project))
+
+    async def list_conversations(
+        self,
+        *,
+        status: ConversationStatus | None = None,
+        tags: Sequence[str] = (),
+        cwd: str | os.PathLike[str] | None = None,
+        project: str | None = None,
+        agent: str | None = None,
+        limit: int = 50,
+    ) -> list[ConversationInfo]:
+        """Return conversations, the latest change first: of any of the tags, of the project of a directory or by name."""
+        if limit < 0:
+            msg = f"limit is a number from 0, not {limit}"
+            raise InputError(msg)
+        if status not in {None, "active", "archived"}:
+            msg = f"a conversation is active or archived, not {status!r}"
+            raise InputError(msg)
+        project_id = await self._project_id(project, cwd)
+        if project_id == "":
+            return []
+        where = ConversationFilter(status=status, tags=self.clean_tags(tags), project_id=project_id, agent=agent)
+        return await self.store.conversations.find(self.workspace, where, limit)
+
+    async def _project_id(self, project: str | None, cwd: str | os.PathLike[str] | None) -> str | None:
+        """Return the id of the project meant; None for all of them, empty when nothing is recorded under that name."""
+        if project is None and cwd is None:
+            return None
+        known = await self.store.conversations.projects(self.workspace)
+        if project is None:
+            root = place_of(self._cleaned_path(cwd or ".")).root
+            found = [one for one in known if one.root is not None and one.root == root]
+        else:
+            found = [one for one in known if project in {one.id, one.external_id, one.root}] or [one for one in known if one.name == project]
+            if len({one.id for one in found}) > 1 and not any(project in {one.id, one.external_id, one.root} for one in found):
+                roots = ", ".join(one.root or one.id for one in found)
+                msg = f"several projects are named {project!r}: name one by its directory ({roots})"
+                raise InputError(msg)
+        return found[0].id if found else ""
+
+    async def projects(self) -> list[Project]:
+        """Return the projects of the workspace by name."""
+        return await self.store.conversations.projects(self.workspace)
+
+    async def sessions(self, cwd: str | os.PathLike[str] = ".") -> list[Session]:
+        """Return the conversations of a directory's project, newest first, as somebody who wants to resume one sees them."""
+        return [
+            Session(
+                id=info.id,
+                started_at=info.created_at,
+                last_activity_at=info.updated_at,
+                turn_count=info.turn_count,
+                last_message=info.last_message,
+            )
+            for info in await self.list_conversations(cwd=cwd, limit=_ALL)
+        ]
+
+    async def record(
+        self,
+        payload: Any,
+        *,
+        conversation: str | None = None,
+        replace: bool = False,
+        on_edit: OnEdit = "branch",
+    ) -> Recorded:
+        """Record a whole request (FORMATS §1), or a `Turn`, in the conversation it names or that is given.
+
+        What the conversation already holds is recognised; the notes of the answer count what was read with tolerance.
+        """
+        target = None if conversation is None else (await self.get_info(conversation))
+        if isinstance(payload, Turn):
+            return await self._record_turn(payload, target, replace=replace)
+        cwd = cast("dict[str, Any]", payload).get("cwd") if isinstance(payload, dict) else None
+        place = place_of(target.cwd if target is not None else self._cleaned_path(cwd) if isinstance(cwd, str) and cwd else None)
+        reading = self.recorder.reading(place)
+        read = read_payload(payload, reading)
+        if target is None:
+            external_id = read.chat_id or read.request_id
+            made = await self.create_conversation(
+                read.cwd, project=read.project, title=read.title, agent=read.agent, external_id=external_id
+            )
+            target = made.info
+        result = await self.recorder.history(target, read.turns, request_id=read.request_id, replace=replace, on_edit=on_edit)
+        await self.mirrored(result.conversation_id)
+        return Recorded(
+            conversation_id=result.conversation_id,
+            status=result.status,
+            request_id=read.request_id,
+            turn_ids=tuple(turn.id for turn in result.turns),
+            notes=dict(Counter(reading.notes)),
+        )
+
+    async def _record_turn(self, turn: Turn, target: ConversationInfo | None, *, replace: bool) -> Recorded:
+        owner = target or await self.get_info(turn.conversation_id)
+        reading = self.recorder.reading(place_of(owner.cwd))
+        cleaned = rehashed(unplaced(msgspec.convert(reading.cleaner.value(turn), Turn)))
+        result = await self.recorder.append(owner.id, [cleaned], request_id=cleaned.request_id, replace=replace)
+        await self.mirrored(owner.id)
+        return Recorded(
+            conversation_id=owner.id,
+            status=result.status,
+            request_id=cleaned.request_id,
+            turn_ids=tuple(one.id for one in result.turns),
+            notes=dict(reading.notes),
+        )
+
+    async def search(
+        self,
+        query: str,
+        *,
+        conversation: str | None = None,
+        project: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        levels: Sequence[int] | None = None,
+        limit: int = 10,
+        semantic: bool = True,
+    ) -> SearchResult:
+        """Search turns in one conversation, one project, or the whole workspace; any string at all is a legal query."""
+        project_id = await self._project_id(project, cwd)
+        if project_id == "":
+            return SearchResult(retrievers={"terms": "not run: nothing is recorded in that project", "meaning": "not run: as terms"})
+        scope = SearchScope(conversation_id=conversation, project_id=project_id)
+        return await self.search_scope(query, scope, levels=levels, limit=limit, semantic=semantic)
+
+    async def search_scope(
+        self, query: str, scope: SearchScope, *, levels: Sequence[int] | None, limit: int, semantic: bool
+    ) -> SearchResult:
+        """Search one scope."""
+        now = self.clock.now()
+        return await search(self.store, self.workspace, query, scope, levels=levels, limit=limit, semantic=semantic, now=now)
+
+    async def import_conversation(self, document: Any, *, replace: bool = False, new_id: bool = False) -> Conversation:
+        """Read an exported conversation back, under its own id, or under a fresh one.
+
+        The same document again changes nothing; another conversation under its id is a `ConflictError`, unless it is to
+        be replaced.
+        """
+        parsed = parse_json(document) if isinstance(document, str | bytes) else document
+        cleaner = self.recorder.reading().cleaner
+        cleaned: Json = cleaner.value(parsed)
+        read = read_document(cleaned, "")
+        project = self._imported_project(read.project)
+        own_id = self.ids.fresh() if new_id else read.conversation.id
+        info = msgspec.structs.replace(read.conversation, id=own_id, project_id=project.id, project=project.name)
+        existing = await self.store.conversations.get(self.workspace, own_id)
+        if existing is not None:
+            if await Conversation(self, existing).export() == _document(read.turns, info, project):
+                return Conversation(self, existing)
+            if not replace:
+                msg = f"conversation {own_id} is already there with other content: import it with replace, or under a new id"
+                raise ConflictError(msg)
+            await self.remove([own_id], keep_inherited=True)
+        created = await self.store.conversations.create(self.workspace, msgspec.structs.replace(info), project)
+        await self.recorder.restore(created.id, read.turns, info.updated_at)
+        await self.mirrored(created.id)
+        return await self.load_conversation(created.id)
+
+    def _imported_project(self, project: Project) -> Project:
+        key = ("name", project.external_id) if project.external_id is not None else ("root", project.root)
+        return msgspec.structs.replace(project, id=identity("project", self.workspace, *key))
+
+    async def forget(
+        self,
+        *,
+        conversation: str | None = None,
+        project: str | None = None,
+        before: datetime | None = None,
+        origin: str | None = None,
+    ) -> Forgotten:
+        """Forget a conversation, a project, what ended before a moment, or what an agent brought; `before` may go with a project.
+
+        Forgotten turns are gone from branches, too, and on SQLite from every byte of the store's files.
+        """
+        if before is not None and conversation is None and origin is None:
+            project_id = await self._project_id(project, None)
+            forgotten = Forgotten()
+            if project_id != "":
+                forgotten = await self.store.turns.forget_before(self.workspace, before, project_id)
+        else:
+            ids = await self._ids_to_forget(conversation, project, before, origin)
+            forgotten = await self.store.conversations.remove(self.workspace, ids, keep_inherited=False)
+            self._unmirrored(ids)
+        await self.store.erase()
+        return forgotten
+
+    async def _ids_to_forget(self, conversation: str | None, project: str | None, before: datetime | None, origin: str | None) -> list[str]:
+        given = [name for name, value in (("conversation", conversation), ("project", project), ("origin", origin)) if value is not None]
+        if len(given) != 1 or before is not None:
+            msg = "forget exactly one of: a conversation, a project, what is before a date, what an agent brought (origin)"
+            raise InputError(msg)
+        if conversation is not None:
+            return [(await self.get_info(conversation)).id]
+        if origin is not None:
+            return [info.id for info in await self.list_conversations(agent=origin, limit=_ALL)]
+        return [info.id for info in await self.list_conversations(project=project, limit=_ALL)]
+
+    async def remove(self, conversation_ids: list[str], *, keep_inherited: bool) -> Forgotten:
+        """Remove conversations; their branches keep what they inherited, if that is asked for."""
+        removed = await self.store.conversations.remove(self.workspace, conversation_ids, keep_inherited=keep_inherited)
+        self._unmirrored(conversation_ids)
+        return removed
+
+    async def verify(self, record_id: str | None = None, content: str | None = None) -> Verification:
+        """Compare a content with what was recorded under an id, or, without arguments, check the whole workspace."""
+        if (record_id is None) != (content is None):
+            msg = "verify takes an id and a content together, or neither to check the whole store"
+            raise InputError(msg)
+        if record_id is None or content is None:
+            return await verify_store(self.store, self.workspace)
+        return await verify_content(self.store, self.workspace, record_id, content, self.recorder.reading().cleaner)
+
+    async def stats(self) -> Stats:
+        """Count what the workspace holds."""
+        return await self.store.audit.stats(self.workspace)
+
+    async def mirrored(self, conversation_id: str) -> None:
+        """Keep the conversation as a JSON file too, where the user asked for that."""
+        folder = self.settings.agent.memory.persistence.mirror
+        if folder is None or not self.settings.agent.memory.enabled:
+            return
+        target = self._mirror_file(folder, conversation_id)
+        text = await (await self.load_conversation(conversation_id)).export("json")
+        draft = target.with_suffix(f".{os.getpid()}.tmp")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(target)
+
+    def _mirror_file(self, folder: str, conversation_id: str) -> Path:
+        return Path(folder).expanduser() / f"{identity('mirror', self.workspace, conversation_id)}.json"
+
+    def _unmirrored(self, conversation_ids: list[str]) -> None:
+        folder = self.settings.agent.memory.persistence.mirror
+        if folder is not None:
+            for conversation_id in conversation_ids:
+                with contextlib.suppress(FileNotFoundError):
+                    self._mirror_file(folder, conversation_id).unlink()
+
+
+def _document(turns: Sequence[Turn], info: ConversationInfo, project: Project) -> str:
+    placed = [place_turn(turn, info.id, turn.index, turn.messages[0].sequence if turn.messages else 0) for turn in turns]
+    return document_opening(info, project) + ",\n".join(document_turn(turn) for turn in placed) + document_closing()
+
+
+def _name(what: str, value: str) -> str:
+    name = value.strip()
+    if not name or len(name) > NAME_CHARS_MAX:
+        msg = f"{what} is a name of 1 to {NAME_CHARS_MAX} characters, not {value[:60]!r}"
+        raise InputError(msg)
+    return name

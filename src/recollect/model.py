@@ -1,0 +1,398 @@
+"""What is remembered: the nodes of the graph and the answers about them, immutable and free of I/O.
+
+Every type is a frozen msgspec struct, so that an answer is the same in Python, in `--json` and over HTTP (`to_json`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+ConversationStatus = Literal["active", "archived"]
+TurnStatus = Literal["open", "complete", "failed"]
+CallStatus = Literal["success", "failed", "unknown"]
+AccessKind = Literal["read", "write", "search", "list"]
+Json = Any  # a plain JSON value: None, bool, int, float, str, or lists and string-keyed dicts of them
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """The base of all: frozen, built by keyword."""
+
+
+class FileAccess(Node, kw_only=True):
+    """A file that a tool call touched; `path` is relative to the project, or absolute outside it."""
+
+    path: str
+    kind: AccessKind
+    temporary: bool = False
+    generated: bool = False
+
+
+class Message(Node, kw_only=True):
+    """One message of a turn; its content is optional, its hash is not.
+
+    `content_hash` and `content_bytes` are of the whole redacted text, before it was cut to fit;
+    `source_hash` is what the sender said the hash was.
+    """
+
+    id: str = ""
+    sequence: int = 0
+    role: str
+    content: str | None = None
+    content_summary: str = ""
+    content_hash: str = ""
+    source_hash: str | None = None
+    content_bytes: int = 0
+    reasoning: str | None = None
+    token_count: int | None = None
+    timestamp: datetime | None = None
+
+
+class ToolResult(Node, kw_only=True):
+    """What a tool call brought back."""
+
+    id: str = ""
+    success: bool | None = None
+    result: str | None = None
+    error: str | None = None
+    result_size_bytes: int = 0
+    content_hash: str = ""
+    source_hash: str | None = None
+    timestamp: datetime | None = None
+
+
+class ToolCall(Node, kw_only=True):
+    """One call of a tool: `order` counts in its turn, `iteration` the rounds of calls before an answer."""
+
+    id: str = ""
+    message_id: str | None = None
+    tool_call_id: str | None = None
+    tool_name: str
+    arguments: dict[str, Json] | None = None
+    arguments_hash: str = ""
+    source_hash: str | None = None
+    status: CallStatus = "unknown"
+    duration_ms: float | None = None
+    order: int = 0
+    iteration: int = 0
+    timestamp: datetime | None = None
+    diff_chunk_id: str | None = None
+    result: ToolResult | None = None
+    accessed: tuple[FileAccess, ...] = ()
+
+
+class ContextFile(Node, kw_only=True):
+    """A file that was given to the model as context in one turn; an unknown usefulness is None, never 0."""
+
+    id: str = ""
+    file_path: str
+    line_start: int | None = None
+    line_end: int | None = None
+    usefulness: float | None = None
+    source: str | None = None
+    symbols: tuple[str, ...] = ()
+    content_hash: str | None = None
+    language: str | None = None
+    timestamp: datetime | None = None
+
+
+class CodeChange(Node, kw_only=True):
+    """One change of one file, joined to its tool call by `tool_call_id`."""
+
+    id: str = ""
+    file_path: str
+    change_type: str = "updated"
+    change_summary: str | None = None
+    git_commit: str | None = None
+    line_start: int | None = None
+    line_end: int | None = None
+    function_name: str | None = None
+    lines_added: int | None = None
+    lines_removed: int | None = None
+    code_before_hash: str | None = None
+    code_after_hash: str | None = None
+    diff: str | None = None
+    severity: str | None = None
+    language: str | None = None
+    tool_call_id: str | None = None
+    diff_chunk_id: str | None = None
+    timestamp: datetime | None = None
+
+
+class Checkpoint(Node, kw_only=True):
+    """A snapshot of the work tree."""
+
+    id: str = ""
+    checkpoint_id: str | None = None
+    git_hash: str | None = None
+    parent_checkpoint: str | None = None
+    workspace_dir: str | None = None
+    timestamp: datetime | None = None
+
+
+class Turn(Node, kw_only=True):
+    """A request: one user message and everything up to the next one.
+
+    `content_hash` is over all parts without their times, so that the same turn sent again is recognised.
+    """
+
+    id: str = ""
+    conversation_id: str = ""
+    index: int = 0
+    request_id: str | None = None
+    request_ordinal: int = 0
+    status: TurnStatus = "complete"
+    messages: tuple[Message, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    context_files: tuple[ContextFile, ...] = ()
+    changes: tuple[CodeChange, ...] = ()
+    checkpoints: tuple[Checkpoint, ...] = ()
+    char_count: int = 0
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    model: str | None = None
+    chat_mode: str | None = None
+    finish_reason: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    request_attempt_id: str | None = None
+    base_chat_id: str | None = None
+    related_artifacts: tuple[str, ...] = ()
+    content_hash: str = ""
+
+    @property
+    def user(self) -> str:
+        """The user's words, or the summary of them where the content is not kept."""
+        return self._said("user")
+
+    @property
+    def assistant(self) -> str:
+        """The answer: what the assistant said in this turn, one paragraph for each message."""
+        return self._said("assistant")
+
+    def _said(self, role: str) -> str:
+        texts = [m.content_summary if m.content is None else m.content for m in self.messages if m.role == role]
+        return "\n\n".join(text for text in texts if text)
+
+
+class Project(Node, kw_only=True):
+    """What agents work on: the repository of their directory, else the directory, else a name the sender gave."""
+
+    id: str
+    name: str
+    root: str | None = None
+    external_id: str | None = None
+
+
+class ConversationInfo(Node, kw_only=True):
+    """A session of an agent in a project; counts include the turns a branch inherits."""
+
+    id: str
+    title: str | None = None
+    tags: tuple[str, ...] = ()
+    status: ConversationStatus = "active"
+    summary: str | None = None
+    agent: str | None = None
+    external_id: str | None = None
+    project_id: str = ""
+    project: str = ""
+    cwd: str | None = None
+    created_at: datetime
+    updated_at: datetime
+    turn_count: int = 0
+    message_count: int = 0
+    last_message: str | None = None
+    branch_of: str | None = None
+    from_turn: int | None = None
+
+
+class Session(Node, kw_only=True):
+    """A conversation as somebody who wants to resume it sees it."""
+
+    id: str
+    started_at: datetime
+    last_activity_at: datetime
+    turn_count: int
+    last_message: str | None
+
+
+class AccessedFile(Node, kw_only=True):
+    """The latest access to a path in a conversation."""
+
+    path: str
+    kind: AccessKind
+    tool_name: str
+    turn_index: int
+    timestamp: datetime | None
+    temporary: bool = False
+    generated: bool = False
+
+
+class HistoryMessage(Node, kw_only=True):
+    """A message of a conversation with the tool calls it made."""
+
+    turn_index: int
+    sequence: int
+    role: str
+    content: str
+    reasoning: str | None
+    timestamp: datetime | None
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+class Summary(Node, kw_only=True):
+    """What a run of turns (level 1), or of summaries (level n + 1), came to."""
+
+    id: str
+    conversation_id: str
+    level: int
+    summary: str
+    actions: str = ""
+    key_findings: tuple[str, ...] = ()
+    files_mentioned: tuple[str, ...] = ()
+    tools_used: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    first_turn: int
+    last_turn: int
+    turn_count: int
+    char_count: int
+    author: str = "extractive"
+    created_at: datetime
+    source_ids: tuple[str, ...] = ()
+
+
+class Scope(Node, kw_only=True):
+    """A symbol of the code: a function, class or method."""
+
+    id: str
+    project_id: str
+    name: str
+    kind: str
+    file_path: str
+    line_start: int
+    line_end: int
+    signature: str = ""
+    content_hash: str = ""
+
+
+class Insight(Node, kw_only=True):
+    """A structured finding over a conversation."""
+
+    id: str
+    conversation_id: str
+    kind: str
+    body: dict[str, Json]
+    created_at: datetime
+
+
+PassagePart = Literal["question", "answer", "tool"]
+
+
+class Passage(Node, kw_only=True):
+    """A piece of a turn that is searched as one: `ordinal` is its message's or call's place in the turn."""
+
+    part: PassagePart
+    ordinal: int
+    start: int
+    end: int
+    terms: str
+
+
+class Hit(Node, kw_only=True):
+    """One answer of a search; a turn's question and answer always come together."""
+
+    kind: Literal["turn", "summary", "scope", "insight"]
+    id: str
+    conversation_id: str
+    conversation_title: str | None = None
+    project: str = ""
+    level: int = 0
+    turn_index: int | None = None
+    first_turn: int | None = None
+    last_turn: int | None = None
+    question: str = ""
+    answer: str = ""
+    passage: str = ""
+    score: float
+    confidence: float
+    timestamp: datetime | None = None
+    age_seconds: float = 0.0
+    stale: bool = False
+    explanation: dict[str, float] = {}
+
+
+class SearchResult(Node, kw_only=True):
+    """Hits, best first, and for each retriever "ran" or the reason why it did not."""
+
+    hits: tuple[Hit, ...] = ()
+    retrievers: dict[str, str] = {}
+    searched_turns: int = 0
+    elapsed_ms: float = 0.0
+
+
+class Recorded(Node, kw_only=True):
+    """What became of a payload: `status` is created, unchanged, replaced, branched, pending or skipped.
+
+    `notes` counts what had to be read with tolerance, by kind.
+    """
+
+    conversation_id: str
+    status: Literal["created", "unchanged", "replaced", "branched", "pending", "skipped"]
+    request_id: str | None = None
+    turn_ids: tuple[str, ...] = ()
+    notes: dict[str, int] = {}
+
+
+class Forgotten(Node, kw_only=True):
+    """How much was forgotten."""
+
+    conversations: int = 0
+    turns: int = 0
+
+
+class Damage(Node, kw_only=True):
+    """A record whose bytes are not what was written."""
+
+    kind: str
+    id: str
+    conversation_id: str | None = None
+    reason: str
+
+
+class Verification(Node, kw_only=True):
+    """Whether a content is what was recorded, or, for a whole store, what is damaged."""
+
+    status: Literal["matches", "differs", "unknown", "intact", "damaged"]
+    id: str | None = None
+    content_hash: str | None = None
+    checked: int = 0
+    damage: tuple[Damage, ...] = ()
+
+
+class Stats(Node, kw_only=True):
+    """How much is remembered."""
+
+    workspace: str
+    store: str
+    conversations: int = 0
+    turns: int = 0
+    messages: int = 0
+    tool_calls: int = 0
+    summaries: dict[str, int] = {}
+    passages: int = 0
+    embedded: int = 0
+    jobs: dict[str, int] = {}
+    size_bytes: int = 0
+    timings_ms: dict[str, float] = {}
+
+
+def to_json(value: object) -> Json:
+    """Return a value as plain JSON: times in ISO 8601, ids as strings, a turn with its `user` and `assistant`."""
+    if isinstance(value, Turn):
+        plain = msgspec.to_builtins(value)
+        return plain | {"user": value.user, "assistant": value.assistant}
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    return msgspec.to_builtins(value)

@@ -1,0 +1,1 @@
+"""A query → candidates from the store → scores (pure) → hits."""

@@ -1,0 +1,103 @@
+"""A query in words → hits: analysed, scoped, scored, one hit a turn; the only way in to recall."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from recollect.distill.passages import passage_text
+from recollect.errors import InputError
+from recollect.limits import CANDIDATES_MAX, QUERY_CHARS_MAX, QUERY_TERMS_MAX, SEARCH_LIMIT_MAX
+from recollect.model import Hit, SearchResult
+from recollect.recall.lexical import score
+from recollect.text import terms
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from recollect.model import ConversationInfo, Turn
+    from recollect.recall.lexical import Scored
+    from recollect.store.protocol import SearchScope, Store
+
+_MEANING_ABSENT = "not run: there are no embeddings in this version"
+
+
+async def search(
+    store: Store, workspace: str, query: str, scope: SearchScope, *, levels: Sequence[int] | None, limit: int, semantic: bool, now: datetime
+) -> SearchResult:
+    """Return the turns that answer a query, best first; any string at all is a legal query."""
+    if not 0 <= limit <= SEARCH_LIMIT_MAX:
+        msg = f"a search returns between 0 and {SEARCH_LIMIT_MAX} hits, not {limit}"
+        raise InputError(msg)
+    started = time.perf_counter()
+    retrievers = {"terms": "ran", "meaning": _MEANING_ABSENT if semantic else "not run: switched off"}
+    asked = query_terms(query)
+    hits: tuple[Hit, ...] = ()
+    searched = 0
+    if levels is not None and 0 not in levels:
+        retrievers["terms"] = "not run: there are no summaries of that level yet"
+    else:
+        found = await store.derived.candidates(workspace, scope, asked, CANDIDATES_MAX)
+        searched = found.turn_count
+        if not asked:
+            retrievers["terms"] = "not run: the query has no word to search for"
+        best = _best_by_turn(score(found, asked))[:limit]
+        hits = await _hits(store, workspace, best, now)
+    elapsed_ms = (time.perf_counter() - started) * 1000
+    return SearchResult(hits=hits, retrievers=retrievers, searched_turns=searched, elapsed_ms=round(elapsed_ms, 3))
+
+
+def query_terms(query: str) -> list[str]:
+    """Return the distinct terms of a query, in order."""
+    return list(dict.fromkeys(terms(query[:QUERY_CHARS_MAX].encode(errors="replace").decode())))[:QUERY_TERMS_MAX]
+
+
+def _best_by_turn(scored: list[Scored]) -> list[Scored]:
+    best: dict[str, Scored] = {}
+    for one in scored:
+        best.setdefault(one.candidate.turn_id, one)
+    return list(best.values())
+
+
+async def _hits(store: Store, workspace: str, best: list[Scored], now: datetime) -> tuple[Hit, ...]:
+    turns = {turn.id: turn for turn in await store.turns.by_id(workspace, [one.candidate.turn_id for one in best])}
+    conversations: dict[str, ConversationInfo | None] = {}
+    hits: list[Hit] = []
+    for one in best:
+        turn = turns.get(one.candidate.turn_id)
+        if turn is None:
+            continue
+        if turn.conversation_id not in conversations:
+            conversations[turn.conversation_id] = await _shown_by(store, workspace, turn)
+        hits.append(_hit(turn, one, conversations[turn.conversation_id], now))
+    return tuple(hits)
+
+
+async def _shown_by(store: Store, workspace: str, turn: Turn) -> ConversationInfo | None:
+    """Return the conversation that shows a turn: its own, or the oldest branch that inherited it from a removed one."""
+    own = await store.conversations.get(workspace, turn.conversation_id)
+    if own is not None:
+        return own
+    heirs = await store.conversations.branches(workspace, turn.conversation_id)
+    return next((heir for heir in heirs if heir.from_turn is not None and heir.from_turn >= turn.index), None)
+
+
+def _hit(turn: Turn, one: Scored, shown_by: ConversationInfo | None, now: datetime) -> Hit:
+    moment = turn.ended_at or turn.started_at
+    return Hit(
+        kind="turn",
+        id=turn.id,
+        conversation_id=turn.conversation_id if shown_by is None else shown_by.id,
+        conversation_title=None if shown_by is None else shown_by.title,
+        project="" if shown_by is None else shown_by.project,
+        turn_index=turn.index,
+        question=turn.user,
+        answer=turn.assistant,
+        passage=passage_text(turn, one.candidate.passage),
+        score=round(one.score, 6),
+        confidence=round(one.coverage, 6),
+        timestamp=moment,
+        age_seconds=0.0 if moment is None else max((now - moment).total_seconds(), 0.0),
+        explanation={"terms": round(one.score, 6)},
+    )

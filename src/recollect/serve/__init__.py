@@ -1,0 +1,1 @@
+"""The doors: thin, and all giving the library's own answers."""

@@ -1,0 +1,150 @@
+"""What to do with turns that are to be recorded, decided from what the conversation holds; pure, for all stores.
+
+A backend loads a `Situation` inside its write transaction, asks `plan`, and carries the plan out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from recollect.errors import ConflictError, InputError
+from recollect.placing import Head, place_turn, place_turns
+from recollect.text import shorten
+
+if TYPE_CHECKING:
+    from recollect.model import Turn
+    from recollect.store.protocol import Recording
+
+_LAST_MESSAGE_CHARS_MAX = 200
+
+
+class KnownTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn of the same request that is already recorded."""
+
+    id: str
+    conversation_id: str
+    index: int
+    sequence: int
+    message_count: int
+    content_hash: str
+
+
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    """What the conversation and its project hold at this moment.
+
+    `inherited_to` is the last index that the conversation itself inherits, `forked_at` the last that a branch inherits
+    from it; -1 where there is none. `cut_sequence` is the first message sequence at the index to truncate from.
+    """
+
+    head: Head
+    known: tuple[KnownTurn, ...] = ()
+    inherited_to: int = -1
+    forked_at: int = -1
+    cut_sequence: int = 0
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to carry out, in this order: remove turns, move the sequences after an index by so many, insert turns."""
+
+    status: Literal["created", "unchanged", "replaced", "moved"]
+    remove_ids: tuple[str, ...] = ()
+    truncate_from: int | None = None
+    shift_after: int | None = None
+    shift_by: int = 0
+    insert: tuple[Turn, ...] = ()
+
+
+def plan(situation: Situation, recording: Recording) -> Plan:
+    """Decide; raises `ConflictError` when the same request says something else and replacing was not asked for."""
+    turns = [draft.turn for draft in recording.drafts]
+    head = situation.head
+    if situation.known:
+        return _plan_known(situation, recording, turns)
+    if recording.expected_index is not None and recording.expected_index != head.next_index:
+        return Plan(status="moved")
+    if recording.keep_places:
+        return Plan(status="created", insert=tuple(_kept(turn, head) for turn in turns))
+    if recording.truncate_from is not None and recording.truncate_from < head.next_index:
+        _refuse_shared(situation, recording.truncate_from)
+        head = msgspec.structs.replace(head, next_index=recording.truncate_from, next_sequence=situation.cut_sequence)
+        return Plan(status="replaced", truncate_from=recording.truncate_from, insert=tuple(place_turns(turns, head)))
+    return Plan(status="created", insert=tuple(place_turns(turns, head)))
+
+
+def _kept(turn: Turn, head: Head) -> Turn:
+    sequence = turn.messages[0].sequence if turn.messages else 0
+    return place_turn(turn, head.conversation_id, turn.index, sequence)
+
+
+def _plan_known(situation: Situation, recording: Recording, turns: list[Turn]) -> Plan:
+    known, head = situation.known, situation.head
+    elsewhere = next((turn for turn in known if turn.conversation_id != head.conversation_id), None)
+    if elsewhere is not None:
+        msg = f"request {recording.request_id!r} is recorded in conversation {elsewhere.conversation_id}: send it there, or under another id"
+        raise ConflictError(msg)
+    first, sequence = known[0].index, known[0].sequence
+    is_last = known[-1].index == head.next_index - 1
+    placed = place_turns(turns, Head(conversation_id=head.conversation_id, next_index=first, next_sequence=sequence))
+    if [turn.content_hash for turn in placed] == [turn.content_hash for turn in known]:
+        return Plan(status="unchanged", insert=tuple(placed))
+    if not recording.replace:
+        msg = f"request {recording.request_id!r} is already recorded with other content: send it with replace, or under another id"
+        raise ConflictError(msg)
+    _refuse_shared(situation, first)
+    if len(placed) > len(known) and not is_last:
+        msg = f"request {recording.request_id!r} would grow from {len(known)} to {len(placed)} turns before later ones: replace the history from turn {first} on"
+        raise ConflictError(msg)
+    grown_by = sum(len(turn.messages) for turn in placed) - sum(turn.message_count for turn in known)
+    return Plan(
+        status="replaced",
+        remove_ids=tuple(turn.id for turn in known),
+        shift_after=known[-1].index if grown_by else None,
+        shift_by=grown_by,
+        insert=tuple(placed),
+    )
+
+
+def _refuse_shared(situation: Situation, first: int) -> None:
+    if first <= situation.inherited_to:
+        msg = f"turn {first} is inherited from the parent conversation: replace it there, or branch before it"
+        raise ConflictError(msg)
+    if first <= situation.forked_at:
+        msg = f"turn {first} is inherited by a branch: fork another branch instead of replacing it"
+        raise ConflictError(msg)
+
+
+def last_message(turns: tuple[Turn, ...]) -> str | None:
+    """Return the last thing a user or assistant said, short enough for a list."""
+    for turn in reversed(turns):
+        for message in reversed(turn.messages):
+            if message.role in {"user", "assistant"} and message.content_summary:
+                return shorten(message.content_summary, _LAST_MESSAGE_CHARS_MAX)
+    return None
+
+
+class Ancestor(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation of a lineage, and the last index of it that is shown; None for the youngest, shown whole."""
+
+    key: int
+    conversation_id: str
+    last_index: int | None
+
+
+def lineage(chain: list[tuple[int, str, int | None]]) -> list[Ancestor]:
+    """Turn a chain (a conversation, its parent, …; each with the turn it forks from) into who shows which turns, oldest first."""
+    shown: list[Ancestor] = []
+    limit: int | None = None
+    for key, conversation_id, from_turn in chain:
+        shown.append(Ancestor(key=key, conversation_id=conversation_id, last_index=limit))
+        if from_turn is not None:
+            limit = from_turn if limit is None else min(limit, from_turn)
+    return list(reversed(shown))
+
+
+def checked_span(first: int, last: int | None) -> None:
+    """Refuse a span of turns that makes no sense."""
+    if first < 0 or (last is not None and last < 0):
+        msg = f"turns are counted from 0, so {first}–{last} is no span of them"
+        raise InputError(msg)

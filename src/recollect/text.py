@@ -1,0 +1,129 @@
+"""Text → terms, and text cut with a mark: one analyser for everything that is stored or asked; a leaf.
+
+Both stores index these terms as they are, and a query goes through the same function, so both find the same.
+The rules up to `parts_of` are those the default embedder was trained with; stop words and stems come on top.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_RAW = re.compile(r"[^\W_]+(?:[_'.-][^\W_]+)*|_+[^\W_]+(?:[_.-]+[^\W_]+)*")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\WA-Za-z0-9_]+")
+_PATH = re.compile(r"(?<![\w/:.])(?:~|\.{1,2})?/?[\w.@+-]+(?:/[\w.@+-]+)+")
+_CONTRACTIONS = frozenset({"s", "t", "m", "d", "ll", "re", "ve"})
+_PARTS_MAX = 12
+_NUMBER_DIGITS_MAX = 4
+_NUMBER_DIGITS_SHOWN = 2
+_NUMBER_LENGTH_MAX = 9
+_TERM_CHARS_MAX = 64
+_CACHE_TERMS_MAX = 200_000
+
+MARK = "… [cut: {shown} of {total} characters shown] …"
+_TAIL_SHARE = 4  # one part in four of what is shown comes from the end, where outcomes stand
+
+_STOP_WORDS = frozenset(
+    (
+        "a about after again all also am an and any are as at be because been before being both but by can could did do does "
+        "doing don dont down each else few for from further had has have having he her here hers him his how i if in into is "
+        "it its just me more most my nor of off on once only or other our ours out over own please same she should so some "
+        "such than that the their them then there these they this those through to too under until up very was we were what "
+        "when where which while who whom why will with would you your yours "
+        "au aux avec ce ces cette dans de des du elle est et il ils je la le les leur lui ma mais mes nous ou par pas pour "
+        "que qui sa ses son sont sur ta tes toi tu un une vos votre vous"
+    ).split(),
+)
+
+
+def fold(text: str) -> str:
+    """Strip diacritics (and the Vietnamese d-bar); ASCII text passes untouched."""
+    if text.isascii():
+        return text
+    text = text.replace("\u2019", "'").replace("\u0111", "d").replace("\u0110", "D")
+    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+
+
+def raw_tokens(text: str) -> list[str]:
+    """Split folded text into words and identifiers, as they are written."""
+    return _RAW.findall(text)
+
+
+def parts_of(raw: str) -> list[str]:
+    """Split one raw token into lower-case parts: a plain word is one, an identifier has several."""
+    low = raw.lower()
+    if (low.isalpha() and raw[1:].islower()) or len(low) == 1:
+        return [low]
+    if low.endswith("'s"):
+        low, raw = low[:-2], raw[:-2]
+    if "'" in raw and low.replace("'", "").isalpha():
+        return [part for part in low.split("'") if part and part not in _CONTRACTIONS]
+    return [_short_number(part) for part in map(str.lower, _PART.findall(raw)[:_PARTS_MAX])]
+
+
+def _short_number(part: str) -> str:
+    if len(part) <= _NUMBER_DIGITS_MAX or not part.isdigit():
+        return part
+    return part[:_NUMBER_DIGITS_SHOWN] + "#" * (min(len(part), _NUMBER_LENGTH_MAX) - _NUMBER_DIGITS_SHOWN)
+
+
+@cache
+def _stem() -> Callable[[str], str]:
+    import Stemmer  # noqa: PLC0415  a C extension that only recording and searching need
+
+    stemmer = Stemmer.Stemmer("english")
+    stem: Callable[[str], str] = stemmer.stemWord
+    return stem
+
+
+_terms_of: dict[str, str] = {}
+
+
+def _analyse(raw: str) -> str:
+    """Return the terms of one raw token joined by spaces, empty for a stop word; remembered for the next time."""
+    parts = parts_of(raw)
+    if len(parts) == 1:
+        found = "" if parts[0] in _STOP_WORDS else _stem()(parts[0])[:_TERM_CHARS_MAX]
+    else:
+        whole = raw.lower().strip("_.-").replace("'", "")[:_TERM_CHARS_MAX]
+        found = " ".join([whole, *[_stem()(part)[:_TERM_CHARS_MAX] for part in parts]])
+    if len(_terms_of) >= _CACHE_TERMS_MAX:
+        _terms_of.clear()
+    _terms_of[raw] = found
+    return found
+
+
+def terms(text: str) -> list[str]:
+    """Return the terms of a text in order, repeated as often as they occur.
+
+    `getUserById` gives getuserbyid, get, user, by, id; `src/auth/login.py` gives the path, then its parts.
+    """
+    folded = fold(text)
+    known = _terms_of.get
+    found = [known(raw) or _analyse(raw) for raw in _RAW.findall(folded)]
+    if "/" in folded:
+        found += [path.lower().lstrip("./~")[-_TERM_CHARS_MAX:] for path in _PATH.findall(folded)]
+    return " ".join(found).split()
+
+
+def shorten(text: str, chars_max: int) -> str:
+    """Return the beginning of a text on one line, with an ellipsis where it was longer."""
+    line = " ".join(text[: chars_max * 4].split())
+    return line if len(line) <= chars_max else line[: chars_max - 1].rstrip() + "…"
+
+
+def cut(text: str, chars_max: int) -> str:
+    """Return a text of at most `chars_max` characters: whole, or its beginning and end around a mark."""
+    if len(text) <= chars_max:
+        return text
+    mark = MARK.format(shown=chars_max, total=len(text))
+    room = chars_max - len(mark)
+    if room <= 0:
+        return text[: max(chars_max - 1, 0)] + "…"[:chars_max]
+    tail = room // _TAIL_SHARE
+    return text[: room - tail] + mark + text[len(text) - tail :]

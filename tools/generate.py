@@ -1,0 +1,207 @@
+"""Write the files that follow from others: `recollect.sync` from the async doors, the configuration page from the settings.
+
+`python tools/generate.py` writes them; `python tools/generate.py --check` says whether they are up to date.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+
+from recollect.config import Settings, fields
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "recollect"
+
+MEMORY = (
+    "create_conversation", "load_conversation", "list_conversations", "projects", "sessions", "record", "search", "import_conversation",
+    "forget", "verify", "stats", "save",
+)  # fmt: skip
+CONVERSATION = (
+    "record", "begin", "add", "finish", "get_history", "turns", "recent_turns", "get_tool_calls", "accessed_files", "search_history",
+    "summaries", "raw_char_count", "branch", "export", "change", "archive", "delete",
+)  # fmt: skip
+
+HEAD = '''"""The library without `await`: generated from `memory` and `conversation` by tools/generate.py; do not edit.
+
+Each method is the one of the same name, run to its end in the caller's thread.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from recollect import conversation as _conversation
+from recollect import memory as _memory
+from recollect.running import run_now
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+    from datetime import datetime
+    from types import TracebackType
+    from typing import Self
+
+    from recollect.clock import Clock, Ids
+    from recollect.config import Settings
+    from recollect.model import (
+        AccessedFile,
+        ConversationInfo,
+        ConversationStatus,
+        Forgotten,
+        HistoryMessage,
+        Project,
+        Recorded,
+        SearchResult,
+        Session,
+        Stats,
+        Summary,
+        ToolCall,
+        Turn,
+        TurnStatus,
+        Verification,
+    )
+    from recollect.recorder import OnEdit
+
+
+class Memory:
+    """`recollect.Memory`, without `await`."""
+
+    def __init__(self, memory: _memory.Memory) -> None:
+        self._of = memory
+
+    @classmethod
+    def open(
+        cls,
+        store: str | os.PathLike[str] | None = None,
+        *,
+        workspace: str | None = None,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+    ) -> Self:
+        """Open a memory: what is not given comes from the user's configuration, and a file that is missing is created."""
+        opened = _memory.Memory.open(store, workspace=workspace, settings=settings, clock=clock, ids=ids, threads=False)
+        return cls(run_now(opened))
+
+    def close(self) -> None:
+        """Let go of the store; what was acknowledged is safe."""
+        run_now(self._of.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+'''
+
+MIDDLE = '''
+
+class Conversation:
+    """`recollect.Conversation`, without `await`."""
+
+    def __init__(self, conversation: _conversation.Conversation) -> None:
+        self._of = conversation
+
+    @property
+    def id(self) -> str:
+        """The conversation's id."""
+        return self._of.id
+
+    @property
+    def info(self) -> ConversationInfo:
+        """The conversation as of the last call that changed or loaded it."""
+        return self._of.info
+'''
+
+
+def methods(path: Path, class_name: str, names: tuple[str, ...]) -> str:
+    """Write the methods of a class without their `async`."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == class_name)
+    found = {node.name: node for node in body if isinstance(node, ast.AsyncFunctionDef)}
+    return "".join(_method(found[name]) for name in names)
+
+
+def _method(node: ast.AsyncFunctionDef) -> str:
+    returns = ast.unparse(node.returns) if node.returns is not None else "None"
+    arguments = node.args.args[1:]
+    passed = [argument.arg for argument in arguments] + [f"{argument.arg}={argument.arg}" for argument in node.args.kwonlyargs]
+    call = f"run_now(self._of.{node.name}({', '.join(passed)}))"
+    result = f"Conversation({call})" if returns == "Conversation" else call
+    documentation = ast.get_docstring(node, clean=False) or ""
+    noqa = "  # noqa: A002  the public name" if any(argument.arg == "format" for argument in arguments) else ""
+    keyword = "" if returns == "None" else "return "
+    return f'\n    def {node.name}({ast.unparse(node.args)}) -> {returns}:{noqa}\n        """{documentation}"""\n        {keyword}{result}\n'
+
+
+def sync_module() -> str:
+    """Return `recollect/sync.py`, formatted."""
+    text = HEAD + methods(SOURCE / "memory.py", "Memory", MEMORY)
+    text += MIDDLE + methods(SOURCE / "conversation.py", "Conversation", CONVERSATION)
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "src/recollect/sync.py", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd=ROOT)  # noqa: S603  our own formatter
+    return done.stdout
+
+
+def settings_page() -> str:
+    """Return `docs/configuration.md`."""
+    lines = [
+        "# Configuration",
+        "",
+        "One YAML file of yours; `recollect config path` prints where it is looked for. `RECOLLECT_CONFIG` names another,",
+        "`RECOLLECT_STORE` and `RECOLLECT_WORKSPACE` override what it says, and `--store` and `--workspace` override both. A",
+        "file of the project you work on is never read. An unknown key is an error that names the nearest known one.",
+        "",
+        "This page is generated from the settings (`make generate`), and a test keeps the two alike.",
+        "",
+        "| setting | default | what it does |",
+        "|---|---|---|",
+        *_rows(Settings, ""),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _rows(section: type, path: str) -> list[str]:
+    rows: list[str] = []
+    for name, hint, default, description in fields(section):
+        if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+            rows += _rows(hint, f"{path}{name}.")
+            continue
+        shown = "the platform's data folder" if path + name == "store" else _shown(default)
+        rows.append(f"| `{path}{name}` | {shown} | {description} |")
+        inner = next((one for one in getattr(hint, "__args__", ()) if isinstance(one, type) and issubclass(one, msgspec.Struct)), None)
+        if inner is not None:
+            rows += _rows(inner, f"{path}{name}[].")
+    return rows
+
+
+def _shown(default: object) -> str:
+    if default is msgspec.NODEFAULT:
+        return "required"
+    return "none" if default in {None, ()} else f"`{str(default).lower() if isinstance(default, bool) else default}`"
+
+
+GENERATED = {SOURCE / "sync.py": sync_module, ROOT / "docs" / "configuration.md": settings_page}
+
+
+def main() -> int:
+    """Write, or check."""
+    stale = [path for path, make in GENERATED.items() if not path.exists() or path.read_text(encoding="utf-8") != make()]
+    if "--check" in sys.argv:
+        for path in stale:
+            sys.stderr.write(f"{path.relative_to(ROOT)} is out of date: run `make generate`\n")
+        return 1 if stale else 0
+    for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(GENERATED[path](), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
