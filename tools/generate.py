@@ -136,7 +136,9 @@ def _method(node: ast.AsyncFunctionDef) -> str:
     documentation = ast.get_docstring(node, clean=False) or ""
     noqa = "  # noqa: A002  the public name" if any(argument.arg == "format" for argument in arguments) else ""
     keyword = "" if returns == "None" else "return "
-    return f'\n    def {node.name}({ast.unparse(node.args)}) -> {returns}:{noqa}\n        """{documentation}"""\n        {keyword}{result}\n'
+    return (
+        f'\n    def {node.name}({ast.unparse(node.args)}) -> {returns}:{noqa}\n        """{documentation}"""\n        {keyword}{result}\n'
+    )
 
 
 def sync_module() -> str:

@@ -83,9 +83,41 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __version__ = "0.1.0"
-__all__ = [  # noqa: PLE0604, PLE0605  the same names as above, so that they are written once
-    *_HOME_OF,
+__all__ = [
+    "AccessedFile",
+    "Checkpoint",
+    "CodeChange",
+    "ConfigError",
+    "ConflictError",
+    "ContextFile",
+    "Conversation",
+    "ConversationInfo",
+    "DamagedStoreError",
+    "Hit",
+    "InputError",
+    "Memory",
+    "Message",
+    "NewerStoreError",
+    "NotAllowedError",
+    "NotFoundError",
+    "RecollectError",
+    "Recorded",
+    "SearchResult",
+    "Session",
+    "Settings",
+    "Stats",
+    "StoreBusyError",
+    "StoreError",
+    "StoreUnavailableError",
+    "Summary",
+    "TooLargeError",
+    "ToolCall",
+    "ToolResult",
+    "Turn",
+    "Verification",
     "__version__",
+    "load_settings",
+    "messages_to_turns",
 ]
 
 

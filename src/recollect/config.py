@@ -25,7 +25,7 @@ class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """A group of settings."""
 
 
-class Rule(_Section, kw_only=True):
+class Rule(_Section, frozen=True, kw_only=True):
     """A kind of secret of the user's own."""
 
     kind: Annotated[str, Meta(description="the name that the placeholder shows", min_length=1, max_length=60, pattern=r"^[\w.-]+$")]
@@ -34,21 +34,21 @@ class Rule(_Section, kw_only=True):
     group: Annotated[int, Meta(description="which group of the expression is the secret; 0 is all of it", ge=0)] = 0
 
 
-class Secrets(_Section, kw_only=True):
+class Secrets(_Section, frozen=True, kw_only=True):
     """What is removed before anything is written."""
 
     rules: Annotated[tuple[Rule, ...], Meta(description="kinds of secrets beside the shipped ones")] = ()
     exceptions: Annotated[tuple[str, ...], Meta(description="RE2 expressions; a match that one of them finds is kept")] = ()
 
 
-class Summarization(_Section, kw_only=True):
+class Summarization(_Section, frozen=True, kw_only=True):
     """Summaries of an agent's conversations."""
 
     enabled: Annotated[bool, Meta(description="accepted; used once summaries exist")] = True
     every_n_messages: Annotated[int, Meta(description="accepted; used once summaries exist", ge=1)] = 10
 
 
-class Embeddings(_Section, kw_only=True):
+class Embeddings(_Section, frozen=True, kw_only=True):
     """Search by meaning."""
 
     enabled: Annotated[bool, Meta(description="accepted; used once embeddings exist")] = True
@@ -56,17 +56,17 @@ class Embeddings(_Section, kw_only=True):
     dimension: Annotated[int | None, Meta(description="accepted; used once embeddings exist")] = None
 
 
-class Persistence(_Section, kw_only=True):
+class Persistence(_Section, frozen=True, kw_only=True):
     """Where and when turns are kept."""
 
-    type: Annotated[Literal["files", "neo4j"], Meta(description="`files` is the embedded store; `neo4j` needs a `store` that names one")] = (
-        "files"
-    )
+    type: Annotated[
+        Literal["files", "neo4j"], Meta(description="`files` is the embedded store; `neo4j` needs a `store` that names one")
+    ] = "files"
     auto_save: Annotated[bool, Meta(description="`false` keeps turns in the process until `save()`; closing discards the rest")] = True
     mirror: Annotated[str | None, Meta(description="a folder that also holds each conversation as a JSON file")] = None
 
 
-class AgentMemory(_Section, kw_only=True):
+class AgentMemory(_Section, frozen=True, kw_only=True):
     """The memory block of an agent project, accepted as it stands there."""
 
     enabled: Annotated[bool, Meta(description="`false` records nothing; reading goes on")] = True
@@ -76,17 +76,19 @@ class AgentMemory(_Section, kw_only=True):
     persistence: Annotated[Persistence, Meta(description="where and when turns are kept")] = Persistence()
 
 
-class Agent(_Section, kw_only=True):
+class Agent(_Section, frozen=True, kw_only=True):
     """Settings an agent project brings along."""
 
     memory: Annotated[AgentMemory, Meta(description="its memory block")] = AgentMemory()
 
 
-class Settings(_Section, kw_only=True):
+class Settings(_Section, frozen=True, kw_only=True):
     """Everything that can be set."""
 
     store: Annotated[str, Meta(description="where memory lives: `sqlite:///path/to/memory.db`, or a plain path")] = ""
-    workspace: Annotated[str, Meta(description="who may see it; every read and write stays inside", min_length=1, max_length=200)] = "default"
+    workspace: Annotated[str, Meta(description="who may see it; every read and write stays inside", min_length=1, max_length=200)] = (
+        "default"
+    )
     durability: Annotated[
         Literal["process", "power"],
         Meta(description="what an acknowledged turn survives: the death of every process, or a power cut too (one fdatasync a turn)"),

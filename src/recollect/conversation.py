@@ -13,6 +13,7 @@ from recollect.compose.fitting import fit_turn
 from recollect.errors import InputError, NotFoundError, StoreBusyError
 from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX, TURNS_PER_PAGE
 from recollect.model import AccessedFile, HistoryMessage, SearchResult, Summary, ToolCall, Turn, TurnStatus
+from recollect.placing import place_turn
 from recollect.recorder import MovedError
 from recollect.store.protocol import CallFilter, ConversationChange, SearchScope, TurnRange
 from recollect.transfer import document_closing, document_opening, document_turn, markdown_opening, markdown_turn
@@ -92,11 +93,16 @@ class Conversation:
             raise NotFoundError(msg)
         return turns[-1]
 
-    async def begin(self, user: str | None = None, *, system: str | None = None, request_id: str | None = None, timestamp: Any = None) -> Turn:
+    async def begin(
+        self, user: str | None = None, *, system: str | None = None, request_id: str | None = None, timestamp: Any = None
+    ) -> Turn:
         """Open a turn that `add` and `finish` go on with; it is kept from this moment, whatever happens next."""
+        await self._memory.save()
         reading = self._memory.recorder.reading(place_of(self.info.cwd))
         turn = said_turn(Said(user=user, system=system, request_id=request_id, timestamp=timestamp), reading, status="open")
-        return (await self._memory.recorder.append(self.id, [turn], request_id=turn.request_id)).turns[-1]
+        result = await self._memory.recorder.append(self.id, [turn], request_id=turn.request_id)
+        await self._memory.save()
+        return result.turns[-1]
 
     async def add(self, turn: Turn, messages: Sequence[Any]) -> Turn:
         """Add messages, in any shape agents use, to an open turn: answers, tool calls, tool results."""
@@ -108,14 +114,16 @@ class Conversation:
 
     async def _rewritten(self, turn: Turn, messages: Sequence[Any], status: TurnStatus | None) -> Turn:
         for _ in range(HEAD_MOVED_ATTEMPTS_MAX):
-            current = await self._current(turn)
+            current = await self._current(turn) if self._memory.recorder.enabled else turn
             if current.status != "open":
                 msg = f"turn {turn.index} of conversation {turn.conversation_id} is {current.status}: only an open turn can go on"
                 raise InputError(msg)
-            longer = grown(current, messages, self._memory.recorder.reading(place_of(self.info.cwd)))
+            longer = with_status(grown(current, messages, self._memory.recorder.reading(place_of(self.info.cwd))), status or "open")
+            if not self._memory.recorder.enabled:
+                return place_turn(longer, turn.conversation_id, turn.index, turn.messages[0].sequence if turn.messages else 0)
             try:
                 return await self._memory.recorder.rewrite(
-                    current.conversation_id, current.index, current.id, current.content_hash, with_status(longer, status or "open")
+                    current.conversation_id, current.index, current.id, current.content_hash, longer
                 )
             except MovedError:
                 continue

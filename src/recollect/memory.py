@@ -194,7 +194,9 @@ class Memory:
             root = place_of(self._cleaned_path(cwd or ".")).root
             found = [one for one in known if one.root is not None and one.root == root]
         else:
-            found = [one for one in known if project in {one.id, one.external_id, one.root}] or [one for one in known if one.name == project]
+            found = [one for one in known if project in {one.id, one.external_id, one.root}] or [
+                one for one in known if one.name == project
+            ]
             if len({one.id for one in found}) > 1 and not any(project in {one.id, one.external_id, one.root} for one in found):
                 roots = ", ".join(one.root or one.id for one in found)
                 msg = f"several projects are named {project!r}: name one by its directory ({roots})"

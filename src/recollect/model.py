@@ -21,7 +21,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     """The base of all: frozen, built by keyword."""
 
 
-class FileAccess(Node, kw_only=True):
+class FileAccess(Node, frozen=True, kw_only=True):
     """A file that a tool call touched; `path` is relative to the project, or absolute outside it."""
 
     path: str
@@ -30,7 +30,7 @@ class FileAccess(Node, kw_only=True):
     generated: bool = False
 
 
-class Message(Node, kw_only=True):
+class Message(Node, frozen=True, kw_only=True):
     """One message of a turn; its content is optional, its hash is not.
 
     `content_hash` and `content_bytes` are of the whole redacted text, before it was cut to fit;
@@ -50,7 +50,7 @@ class Message(Node, kw_only=True):
     timestamp: datetime | None = None
 
 
-class ToolResult(Node, kw_only=True):
+class ToolResult(Node, frozen=True, kw_only=True):
     """What a tool call brought back."""
 
     id: str = ""
@@ -63,7 +63,7 @@ class ToolResult(Node, kw_only=True):
     timestamp: datetime | None = None
 
 
-class ToolCall(Node, kw_only=True):
+class ToolCall(Node, frozen=True, kw_only=True):
     """One call of a tool: `order` counts in its turn, `iteration` the rounds of calls before an answer."""
 
     id: str = ""
@@ -83,7 +83,7 @@ class ToolCall(Node, kw_only=True):
     accessed: tuple[FileAccess, ...] = ()
 
 
-class ContextFile(Node, kw_only=True):
+class ContextFile(Node, frozen=True, kw_only=True):
     """A file that was given to the model as context in one turn; an unknown usefulness is None, never 0."""
 
     id: str = ""
@@ -98,7 +98,7 @@ class ContextFile(Node, kw_only=True):
     timestamp: datetime | None = None
 
 
-class CodeChange(Node, kw_only=True):
+class CodeChange(Node, frozen=True, kw_only=True):
     """One change of one file, joined to its tool call by `tool_call_id`."""
 
     id: str = ""
@@ -121,7 +121,7 @@ class CodeChange(Node, kw_only=True):
     timestamp: datetime | None = None
 
 
-class Checkpoint(Node, kw_only=True):
+class Checkpoint(Node, frozen=True, kw_only=True):
     """A snapshot of the work tree."""
 
     id: str = ""
@@ -132,7 +132,7 @@ class Checkpoint(Node, kw_only=True):
     timestamp: datetime | None = None
 
 
-class Turn(Node, kw_only=True):
+class Turn(Node, frozen=True, kw_only=True):
     """A request: one user message and everything up to the next one.
 
     `content_hash` is over all parts without their times, so that the same turn sent again is recognised.
@@ -177,7 +177,7 @@ class Turn(Node, kw_only=True):
         return "\n\n".join(text for text in texts if text)
 
 
-class Project(Node, kw_only=True):
+class Project(Node, frozen=True, kw_only=True):
     """What agents work on: the repository of their directory, else the directory, else a name the sender gave."""
 
     id: str
@@ -186,7 +186,7 @@ class Project(Node, kw_only=True):
     external_id: str | None = None
 
 
-class ConversationInfo(Node, kw_only=True):
+class ConversationInfo(Node, frozen=True, kw_only=True):
     """A session of an agent in a project; counts include the turns a branch inherits."""
 
     id: str
@@ -208,7 +208,7 @@ class ConversationInfo(Node, kw_only=True):
     from_turn: int | None = None
 
 
-class Session(Node, kw_only=True):
+class Session(Node, frozen=True, kw_only=True):
     """A conversation as somebody who wants to resume it sees it."""
 
     id: str
@@ -218,7 +218,7 @@ class Session(Node, kw_only=True):
     last_message: str | None
 
 
-class AccessedFile(Node, kw_only=True):
+class AccessedFile(Node, frozen=True, kw_only=True):
     """The latest access to a path in a conversation."""
 
     path: str
@@ -230,7 +230,7 @@ class AccessedFile(Node, kw_only=True):
     generated: bool = False
 
 
-class HistoryMessage(Node, kw_only=True):
+class HistoryMessage(Node, frozen=True, kw_only=True):
     """A message of a conversation with the tool calls it made."""
 
     turn_index: int
@@ -242,7 +242,7 @@ class HistoryMessage(Node, kw_only=True):
     tool_calls: tuple[ToolCall, ...] = ()
 
 
-class Summary(Node, kw_only=True):
+class Summary(Node, frozen=True, kw_only=True):
     """What a run of turns (level 1), or of summaries (level n + 1), came to."""
 
     id: str
@@ -263,7 +263,7 @@ class Summary(Node, kw_only=True):
     source_ids: tuple[str, ...] = ()
 
 
-class Scope(Node, kw_only=True):
+class Scope(Node, frozen=True, kw_only=True):
     """A symbol of the code: a function, class or method."""
 
     id: str
@@ -277,7 +277,7 @@ class Scope(Node, kw_only=True):
     content_hash: str = ""
 
 
-class Insight(Node, kw_only=True):
+class Insight(Node, frozen=True, kw_only=True):
     """A structured finding over a conversation."""
 
     id: str
@@ -290,7 +290,7 @@ class Insight(Node, kw_only=True):
 PassagePart = Literal["question", "answer", "tool"]
 
 
-class Passage(Node, kw_only=True):
+class Passage(Node, frozen=True, kw_only=True):
     """A piece of a turn that is searched as one: `ordinal` is its message's or call's place in the turn."""
 
     part: PassagePart
@@ -300,7 +300,7 @@ class Passage(Node, kw_only=True):
     terms: str
 
 
-class Hit(Node, kw_only=True):
+class Hit(Node, frozen=True, kw_only=True):
     """One answer of a search; a turn's question and answer always come together."""
 
     kind: Literal["turn", "summary", "scope", "insight"]
@@ -323,7 +323,7 @@ class Hit(Node, kw_only=True):
     explanation: dict[str, float] = {}
 
 
-class SearchResult(Node, kw_only=True):
+class SearchResult(Node, frozen=True, kw_only=True):
     """Hits, best first, and for each retriever "ran" or the reason why it did not."""
 
     hits: tuple[Hit, ...] = ()
@@ -332,7 +332,7 @@ class SearchResult(Node, kw_only=True):
     elapsed_ms: float = 0.0
 
 
-class Recorded(Node, kw_only=True):
+class Recorded(Node, frozen=True, kw_only=True):
     """What became of a payload: `status` is created, unchanged, replaced, branched, pending or skipped.
 
     `notes` counts what had to be read with tolerance, by kind.
@@ -345,14 +345,14 @@ class Recorded(Node, kw_only=True):
     notes: dict[str, int] = {}
 
 
-class Forgotten(Node, kw_only=True):
+class Forgotten(Node, frozen=True, kw_only=True):
     """How much was forgotten."""
 
     conversations: int = 0
     turns: int = 0
 
 
-class Damage(Node, kw_only=True):
+class Damage(Node, frozen=True, kw_only=True):
     """A record whose bytes are not what was written."""
 
     kind: str
@@ -361,7 +361,7 @@ class Damage(Node, kw_only=True):
     reason: str
 
 
-class Verification(Node, kw_only=True):
+class Verification(Node, frozen=True, kw_only=True):
     """Whether a content is what was recorded, or, for a whole store, what is damaged."""
 
     status: Literal["matches", "differs", "unknown", "intact", "damaged"]
@@ -371,7 +371,7 @@ class Verification(Node, kw_only=True):
     damage: tuple[Damage, ...] = ()
 
 
-class Stats(Node, kw_only=True):
+class Stats(Node, frozen=True, kw_only=True):
     """How much is remembered."""
 
     workspace: str

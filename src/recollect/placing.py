@@ -45,9 +45,7 @@ def place_turns(turns: list[Turn], head: Head) -> list[Turn]:
 def place_turn(turn: Turn, conversation_id: str, index: int, sequence: int) -> Turn:
     """Give one turn its place; every id below it follows from the turn's."""
     own_id = turn_id(conversation_id, turn.request_id, turn.request_ordinal, index)
-    messages = tuple(
-        _replace(message, id=identity("message", own_id, n), sequence=sequence + n) for n, message in enumerate(turn.messages)
-    )
+    messages = tuple(_replace(message, id=identity("message", own_id, n), sequence=sequence + n) for n, message in enumerate(turn.messages))
     by_place = {str(n): message.id for n, message in enumerate(messages)}
     return _replace(
         turn,

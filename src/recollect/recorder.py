@@ -74,21 +74,25 @@ class Recorder:
         own = [SecretRule(kind=rule.kind, regex=rule.regex, keywords=rule.keywords, group=rule.group) for rule in secrets.rules]
         return redactor_with(own, secrets.exceptions)
 
-    async def append(
-        self, conversation_id: str, turns: Sequence[Turn], *, request_id: str | None = None, replace: bool = False
-    ) -> Result:
+    async def append(self, conversation_id: str, turns: Sequence[Turn], *, request_id: str | None = None, replace: bool = False) -> Result:
         """Record turns after the last one; those of a request that is known are recognised or replaced."""
         return await self._write(conversation_id, Recording(drafts=_drafts(turns), request_id=request_id, replace=replace))
 
     async def _write(self, conversation_id: str, recording: Recording) -> Result:
-        memory = self._settings.agent.memory
-        if not memory.enabled:
-            return Result(conversation_id=conversation_id, status="skipped", turns=await self._foreseen(conversation_id, recording))
-        if not memory.persistence.auto_save:
+        if not self.enabled:
+            return await self._skipped(conversation_id, recording)
+        if not self._settings.agent.memory.persistence.auto_save:
             turns = await self._foreseen(conversation_id, recording)
             self._pending.append((conversation_id, recording))
             return Result(conversation_id=conversation_id, status="pending", turns=turns)
         return await self._stored(conversation_id, recording)
+
+    async def _skipped(self, conversation_id: str, recording: Recording) -> Result:
+        try:
+            turns = await self._foreseen(conversation_id, recording)
+        except NotFoundError:  # a conversation that was begun while recording was off
+            turns = tuple(place_turns([draft.turn for draft in recording.drafts], Head(conversation_id=conversation_id)))
+        return Result(conversation_id=conversation_id, status="skipped", turns=turns)
 
     async def _stored(self, conversation_id: str, recording: Recording) -> Result:
         outcome = await self._store.turns.record(self._workspace, conversation_id, recording, self._clock.now())
@@ -127,6 +131,8 @@ class Recorder:
         on_edit: OnEdit = "branch",
     ) -> Result:
         """Record what is new in a payload that may repeat the history so far; never lost, never doubled."""
+        if not self.enabled:
+            return await self._skipped(conversation.id, Recording(drafts=_drafts(turns)))
         for _ in range(HEAD_MOVED_ATTEMPTS_MAX):
             try:
                 return await self._history_once(conversation, list(turns), request_id, replace=replace, on_edit=on_edit)
@@ -170,16 +176,15 @@ class Recorder:
         recording = Recording(drafts=_drafts(_numbered(new, request_id)), request_id=request_id, expected_index=next_index)
         return (await self._write(target, recording)).turns
 
-    async def _target(
-        self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None
-    ) -> tuple[str, Outline]:
+    async def _target(self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None) -> tuple[str, Outline]:
         """Return the conversation, or the branch below it, that a payload continues, with its outline."""
         held = await self._store.turns.outline(self._workspace, conversation.id)
         if recognise(held.turns, turns).kind not in {"edited", "append"} or not held.turns:
             return conversation.id, held
         for branch in await self._store.conversations.branches(self._workspace, conversation.id):
             found_id, found = await self._target(branch, turns, request_id)
-            holds_request = request_id is not None and any(turn.request_id == request_id for turn in found.turns)
+            own = [turn for turn in found.turns if turn.conversation_id == found_id]
+            holds_request = request_id is not None and any(turn.request_id == request_id for turn in own)
             if holds_request or recognise(found.turns, turns).kind not in {"edited", "append"}:
                 return found_id, found
         return conversation.id, held

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,9 +76,8 @@ def _short_number(part: str) -> str:
 def _stem() -> Callable[[str], str]:
     import Stemmer  # noqa: PLC0415  a C extension that only recording and searching need
 
-    stemmer = Stemmer.Stemmer("english")
-    stem: Callable[[str], str] = stemmer.stemWord
-    return stem
+    stem: Any = Stemmer.Stemmer("english")
+    return stem.stemWord
 
 
 _terms_of: dict[str, str] = {}

@@ -25,11 +25,13 @@ _TOOLS: dict[str, tuple[tuple[AccessKind, tuple[str, ...]], ...]] = {
     **dict.fromkeys(("read", "read_file", "file", "view", "open_file", "read_many_files"), (("read", (*_PATH_KEYS, "paths")),)),
     "cat": (("read", ("paths", "path")),),
     **dict.fromkeys(
-        ("write", "edit", "multiedit", "notebookedit", "write_file", "edit_file", "create_file", "delete_path", "delete_file", "rm", "patch",
-         "create_textdoc", "update_textdoc", "update_textdoc_regex", "update_textdoc_by_lines", "replace_textdoc", "replace",
-         "str_replace_editor", "str_replace_based_edit_tool"),
+        (
+            *("write", "edit", "multiedit", "notebookedit", "write_file", "edit_file", "create_file", "delete_path", "delete_file"),
+            *("rm", "patch", "create_textdoc", "update_textdoc", "update_textdoc_regex", "update_textdoc_by_lines", "replace_textdoc"),
+            *("replace", "str_replace_editor", "str_replace_based_edit_tool"),
+        ),
         (("write", _PATH_KEYS),),
-    ),  # fmt: skip
+    ),
     **dict.fromkeys(("mv", "move_file"), (("write", _SOURCE), ("write", _DESTINATION))),
     "copy_file": (("read", _SOURCE), ("write", _DESTINATION)),
     **dict.fromkeys(("tree", "list_directory", "glob_files", "glob", "ls"), (("list", ("path", "dirpath", "dir_path")),)),
@@ -38,14 +40,14 @@ _TOOLS: dict[str, tuple[tuple[AccessKind, tuple[str, ...]], ...]] = {
     "strategic_planning": (("read", ("important_paths",)),),
     "create_knowledge": (("read", ("filenames",)),),
     "shell": (("list", ("workdir",)),),
-}  # fmt: skip
+}
 _COMMA_LISTS = frozenset({"paths", "important_paths", "filenames"})
 _SHELLS = frozenset({"bash", "shell", "exec_command", "run_shell_command", "run_command", "execute_bash", "local_shell", "container.exec"})
 _PATCHES = frozenset({"apply_patch"})
 _RESULT_KINDS: dict[str, AccessKind] = {
     **dict.fromkeys(("grep", "grep_files", "search_files", "brain_search", "search_pattern", "search_file_content"), "search"),
     **dict.fromkeys(("glob", "glob_files"), "list"),
-}  # fmt: skip
+}
 _WHOLE_WORKSPACE = frozenset({"workspace", ".", ""})
 _PATCHED = re.compile(r"^\*\*\* (?:Update File|Add File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
 _RESULT_LINE = re.compile(r"^((?:[A-Za-z]:)?[\w.@+~/\\-]*[\w-]+\.[A-Za-z0-9_]{1,12})(?::\d+.*|-\d+-.*|\s*)$")
@@ -60,7 +62,7 @@ _COMMANDS: dict[str, AccessKind] = {
     **dict.fromkeys(_LISTERS, "list"),
     **dict.fromkeys(_SEARCHERS, "search"),
     **dict.fromkeys(_WRITERS, "write"),
-}  # fmt: skip
+}
 _SEPARATORS = frozenset({"|", "||", "&&", ";", "&", "(", ")", "\n"})
 _REDIRECTS = frozenset({">", ">>", "&>", ">|"})
 _COMMAND_CHARS_MAX = 20_000
@@ -95,14 +97,19 @@ def _storable(path: str) -> bool:
 def _named(name: str, arguments: dict[str, Any], result: str | None) -> Iterator[tuple[AccessKind, str]]:
     for kind, keys in _TOOLS.get(name, ()):
         for key in keys:
-            yield from ((kind, path) for path in _paths_under(arguments.get(key), is_list=key in _COMMA_LISTS))
+            yield from _all(kind, _paths_under(arguments.get(key), is_list=key in _COMMA_LISTS))
     if name in _PATCHES:
         yield from _patched(arguments)
     if name in _SHELLS:
         yield from _commanded(_command_text(arguments))
     if result and name in _RESULT_KINDS:
         kind = _RESULT_KINDS[name]
-        yield from ((kind, path) for path in _paths_in_result(result))
+        yield from _all(kind, _paths_in_result(result))
+
+
+def _all(kind: AccessKind, paths: Iterable[str]) -> Iterator[tuple[AccessKind, str]]:
+    for path in paths:
+        yield kind, path
 
 
 def _paths_under(value: object, *, is_list: bool) -> Iterable[str]:
@@ -116,7 +123,7 @@ def _paths_under(value: object, *, is_list: bool) -> Iterable[str]:
 def _patched(arguments: dict[str, Any]) -> Iterator[tuple[AccessKind, str]]:
     for value in arguments.values():
         if isinstance(value, str):
-            yield from (("write", path) for path in _PATCHED.findall(value))
+            yield from _all("write", _PATCHED.findall(value))
 
 
 def _command_text(arguments: dict[str, Any]) -> str:
@@ -130,7 +137,7 @@ def _command_text(arguments: dict[str, Any]) -> str:
 def _commanded(command: str) -> Iterator[tuple[AccessKind, str]]:
     """Read the simple commands of a shell line; what a program does with its own arguments is not guessed."""
     if "*** Begin Patch" in command:
-        yield from (("write", path) for path in _PATCHED.findall(command))
+        yield from _all("write", _PATCHED.findall(command))
         return
     try:
         lexer = shlex.shlex(command[:_COMMAND_CHARS_MAX], posix=True, punctuation_chars="|&;()<>\n")
@@ -155,7 +162,7 @@ def _simple_command(words: list[str]) -> Iterator[tuple[AccessKind, str]]:
         word = words[position]
         if word in _REDIRECTS and position + 1 < len(words):
             position += 1
-            yield from (("write", path) for path in [words[position]] if _is_path(path))
+            yield from _all("write", filter(_is_path, [words[position]]))
         elif word in {"<", "<<", "<<<"}:
             position += 1
         else:
@@ -168,14 +175,14 @@ def _simple_command(words: list[str]) -> Iterator[tuple[AccessKind, str]]:
         kind: AccessKind = "write" if any(word.startswith("-i") for word in plain) else "read"
         arguments = [word for word in arguments if not _SCRIPT_ARGUMENT.match(word)]
     elif program == "cp" and arguments:
-        yield from (("read", path) for path in arguments[:-1] if _is_path(path))
+        yield from _all("read", filter(_is_path, arguments[:-1]))
         kind, arguments = "write", arguments[-1:]
     elif program in _COMMANDS:
         kind = _COMMANDS[program]
         arguments = arguments[1:] if program in _SEARCHERS else arguments
     else:
         return
-    yield from ((kind, path) for path in arguments if _is_path(path))
+    yield from _all(kind, filter(_is_path, arguments))
 
 
 def _is_path(word: str) -> bool:

@@ -141,7 +141,9 @@ def _records(record: dict[str, Any], key: str, reading: Reading) -> list[dict[st
     return kept
 
 
-def read_parts(items: list[dict[str, Any]], read: Callable[[dict[str, Any]], _Part | None], name: str, reading: Reading) -> tuple[_Part, ...]:
+def read_parts(
+    items: list[dict[str, Any]], read: Callable[[dict[str, Any]], _Part | None], name: str, reading: Reading
+) -> tuple[_Part, ...]:
     """Read each record of a list; one that cannot be read is noted and left out."""
     parts = [read(item) for item in items]
     if None in parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -12,8 +13,6 @@ from recollect.capture.turns import build_turns, with_status
 from recollect.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from recollect.capture.turns import Reading
     from recollect.model import Turn, TurnStatus
 

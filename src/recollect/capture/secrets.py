@@ -33,7 +33,7 @@ _ASSIGNED = (
 )
 _QUOTED_VALUE = r"\\{0,3}['\"`]([^'\"`\r\n\t\\]{3,200})\\{0,3}['\"`]"
 _BARE_VALUE = r"([^'\"`\s,;&(){}\[\]<>\\]{4,200})(?:[^\w(.]|$)"
-_NOT_A_SECRET = (
+_HARMLESS = (
     r"(?i)^(?:\[redacted:.*|\*+|x+|\.+|…+|true|false|none|null|nil|undefined|string|str|text|bytes|password|passwd|secret|token"
     r"|required|optional|example|changeme|placeholder|your[_-].*|my[_-]?(?:password|secret)|<.*|\$.*|%.*|\{.*|(?:os|process|self|this"
     r"|config|settings|env|request|args|options|user|data|form|input|credentials?)\..*|getenv.*|environ.*|[a-z_]+\.[a-z_.]+"
@@ -58,7 +58,10 @@ class SecretRule(msgspec.Struct, frozen=True, kw_only=True):
 OWN_RULES = (
     SecretRule(
         kind="private-key-block",
-        regex=r"(?i)-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----|\z)",
+        regex=(
+            r"(?i)-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
+            r"(?:-----END[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----|\z)"
+        ),
         keywords=("private key",),
     ),
     SecretRule(
@@ -66,14 +69,14 @@ OWN_RULES = (
         regex=r"(?i)[a-z][a-z0-9+.-]{1,30}://[^\s/:@'\"<>]{0,200}:([^\s/@'\"<>]{1,200})@",
         keywords=("://",),
         group=1,
-        allowed=(_NOT_A_SECRET,),
+        allowed=(_HARMLESS,),
     ),
     SecretRule(
         kind="authorization-header",
         regex=r"(?i)authorization['\"\\]{0,4}[ \t]{0,4}[:=][ \t]{0,4}['\"\\]{0,4}(?:basic|bearer|token)[ \t]+([a-z0-9._~+/=-]{8,})",
         keywords=("authorization",),
         group=1,
-        allowed=(_NOT_A_SECRET,),
+        allowed=(_HARMLESS,),
     ),
 )
 
@@ -84,7 +87,7 @@ ASSIGNMENT_RULES = tuple(
         regex=_ASSIGNED + value,
         keywords=("pass", "pwd", "secret", "apikey", "api_key", "api-key", "token", "access_key", "access-key", "accesskey"),
         group=1,
-        allowed=(_NOT_A_SECRET,),
+        allowed=(_HARMLESS,),
     )
     for value in (_QUOTED_VALUE, _BARE_VALUE)
 )

@@ -6,12 +6,10 @@ A turn built here has no ids, index or sequence yet: the store places it (`placi
 from __future__ import annotations
 
 import re
-from collections import Counter
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from recollect.capture.clean import Cleaner
 from recollect.capture.files import accessed_files
 from recollect.capture.paths import Place
 from recollect.capture.shapes import RawCall, RawMessage, RawResult, flat_text, parsed_arguments
@@ -34,9 +32,11 @@ from recollect.model import CallStatus, Message, ToolCall, ToolResult, Turn, Tur
 from recollect.text import cut, shorten
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterable
     from datetime import datetime
 
+    from recollect.capture.clean import Cleaner
     from recollect.model import Json
 
 _FAILURE = re.compile(r"\s*(?:<tool_use_error>|(?:error|traceback|exception|fatal|failed)\b\s*[:(]|exit code:? [1-9])", re.IGNORECASE)
@@ -133,7 +133,7 @@ class _Draft:
         started = known[0] if known else reading.now
         messages = [_message(raw, time or started) for raw, time in zip(self.messages, times, strict=True)]
         calls = [
-            _tool_call(raw, reading, order, iteration, place, times[place] if 0 <= place < len(times) else None, started)
+            _tool_call(raw, reading, order, iteration, place, (times[place] if 0 <= place < len(times) else None) or started)
             for order, (raw, place, iteration) in enumerate(self.calls)
         ]
         last_known = max(known, default=started)
@@ -174,13 +174,11 @@ def _message(raw: RawMessage, time: datetime) -> Message:
     )
 
 
-def _tool_call(
-    raw: RawCall, reading: Reading, order: int, iteration: int, place: int, said_at: datetime | None, started: datetime
-) -> ToolCall:
+def _tool_call(raw: RawCall, reading: Reading, order: int, iteration: int, place: int, said_at: datetime) -> ToolCall:
     arguments = parsed_arguments(raw.arguments)
     if isinstance(raw.arguments, str) and arguments is not None:  # what was text inside a text is only clean once it is parsed
         arguments = cast("dict[str, Json]", reading.cleaner.value(arguments))
-    time = reading.time(raw.timestamp) or said_at or started
+    time = reading.time(raw.timestamp) or said_at
     result = _result(raw, time) if raw.has_result or raw.success is not None else None
     status: CallStatus = "unknown"
     if result is not None and result.success is not None:

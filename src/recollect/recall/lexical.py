@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from recollect.store.protocol import Candidate, Candidates
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recollect.store.protocol import Candidate, Candidates
 
 _K1 = 0.9
 _B = 0.4

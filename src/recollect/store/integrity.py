@@ -38,5 +38,7 @@ def damage_of(turn: Turn, stored: int) -> list[Damage]:
             reason = "the result does not match its hash"
             found.append(Damage(kind="tool_result", id=result.id, conversation_id=turn.conversation_id, reason=reason))
     if not found and checksum(turn) != stored:
-        found.append(Damage(kind="turn", id=turn.id, conversation_id=turn.conversation_id, reason="a stored row does not match the checksum"))
+        found.append(
+            Damage(kind="turn", id=turn.id, conversation_id=turn.conversation_id, reason="a stored row does not match the checksum")
+        )
     return found

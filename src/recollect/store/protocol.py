@@ -288,11 +288,30 @@ class Audit(Protocol):
 class Store(Protocol):
     """A store: four facets, and an end."""
 
-    url: str
-    conversations: Conversations
-    turns: Turns
-    derived: Derived
-    audit: Audit
+    @property
+    def url(self) -> str:
+        """Where it is, without any password."""
+        ...
+
+    @property
+    def conversations(self) -> Conversations:
+        """Workspaces, projects and conversations."""
+        ...
+
+    @property
+    def turns(self) -> Turns:
+        """Turns with all their parts."""
+        ...
+
+    @property
+    def derived(self) -> Derived:
+        """What was worked out from turns."""
+        ...
+
+    @property
+    def audit(self) -> Audit:
+        """Questions about the store itself."""
+        ...
 
     async def erase(self) -> None:
         """Make what was removed unrecoverable, as far as the backend's own files go."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from recollect.errors import ConflictError, InputError
+from recollect.model import Turn
 from recollect.placing import Head, place_turn, place_turns
 from recollect.text import shorten
 
 if TYPE_CHECKING:
-    from recollect.model import Turn
     from recollect.store.protocol import Recording
 
 _LAST_MESSAGE_CHARS_MAX = 200
@@ -82,7 +82,9 @@ def _plan_known(situation: Situation, recording: Recording, turns: list[Turn]) -
     known, head = situation.known, situation.head
     elsewhere = next((turn for turn in known if turn.conversation_id != head.conversation_id), None)
     if elsewhere is not None:
-        msg = f"request {recording.request_id!r} is recorded in conversation {elsewhere.conversation_id}: send it there, or under another id"
+        msg = (
+            f"request {recording.request_id!r} is recorded in conversation {elsewhere.conversation_id}: send it there, or under another id"
+        )
         raise ConflictError(msg)
     first, sequence = known[0].index, known[0].sequence
     is_last = known[-1].index == head.next_index - 1
@@ -94,7 +96,8 @@ def _plan_known(situation: Situation, recording: Recording, turns: list[Turn]) -
         raise ConflictError(msg)
     _refuse_shared(situation, first)
     if len(placed) > len(known) and not is_last:
-        msg = f"request {recording.request_id!r} would grow from {len(known)} to {len(placed)} turns before later ones: replace the history from turn {first} on"
+        grown = f"would grow from {len(known)} to {len(placed)} turns"
+        msg = f"request {recording.request_id!r} {grown} before later ones: replace the history from turn {first} on"
         raise ConflictError(msg)
     grown_by = sum(len(turn.messages) for turn in placed) - sum(turn.message_count for turn in known)
     return Plan(

@@ -133,9 +133,9 @@ def _hashes(connection: Connection, workspace: str, record_id: str) -> list[Hash
 
 def _file_damage(connection: Connection) -> list[Damage]:
     """Ask SQLite itself about its pages and foreign keys."""
-    found = [
-        Damage(kind="file", id="", reason=str(row[0])) for row in connection.rows("pragma integrity_check(100)") if row[0] != "ok"
-    ][:_FAULTS_MAX]
+    found = [Damage(kind="file", id="", reason=str(row[0])) for row in connection.rows("pragma integrity_check(100)") if row[0] != "ok"][
+        :_FAULTS_MAX
+    ]
     found += [
         Damage(kind=str(row[0]), id=str(row[1]), reason=f"names a row of {row[2]} that is gone")
         for row in connection.rows("pragma foreign_key_check")

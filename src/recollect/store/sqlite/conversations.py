@@ -193,7 +193,8 @@ def recount(connection: Connection, conversation_pk: int) -> None:
             next_index, next_sequence = max(next_index, row[2]), max(next_sequence, row[3])
     connection.run(
         """
-        update conversation set turn_count = ?2, message_count = ?3, next_index = max(next_index, ?4), next_sequence = max(next_sequence, ?5)
+        update conversation set turn_count = ?2, message_count = ?3, next_index = max(next_index, ?4),
+            next_sequence = max(next_sequence, ?5)
         where pk = ?1
         """,
         (conversation_pk, turns, messages, next_index, next_sequence),

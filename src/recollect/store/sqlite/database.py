@@ -12,7 +12,6 @@ import os
 import random
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
 
 import apsw
@@ -22,7 +21,8 @@ from recollect.limits import BUSY_ATTEMPTS_MAX, BUSY_TIMEOUT_MS
 from recollect.store.sqlite.migrations import APPLICATION_ID, MIGRATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Sequence
+    from pathlib import Path
 
 _T = TypeVar("_T")
 Row = tuple[Any, ...]
@@ -179,7 +179,7 @@ class Database:
                     if row is not None and row[0] == 0:
                         return
                 time.sleep(_ERASE_WAIT_SECONDS)
-        msg = f"what was forgotten is out of every query, but another process still reads the journal of {self.path}: forget again when it is done"
+        msg = f"what was forgotten is out of every query, but another process still reads the journal of {self.path}: forget it again later"
         raise StoreBusyError(msg)
 
     def size_bytes(self) -> int:
@@ -247,7 +247,7 @@ def _create_private(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _immediate(connection: Connection) -> Iterator[None]:
+def _immediate(connection: Connection) -> Generator[None]:
     for attempt in range(BUSY_ATTEMPTS_MAX):
         try:
             connection.run("begin immediate")
@@ -269,12 +269,12 @@ def _end(connection: Connection) -> None:
 
 
 @contextlib.contextmanager
-def translated(path: Path) -> Iterator[None]:
+def translated(path: Path) -> Generator[None]:
     """Turn SQLite's errors into ours."""
     try:
         yield
     except apsw.BusyError as error:
-        msg = f"{path} was held by another process for too long: try again, or see who holds it with `recollect doctor`"
+        msg = f"{path} was held by another process for too long: try again when it is done"
         raise StoreBusyError(msg) from error
     except (apsw.CantOpenError, apsw.PermissionsError, apsw.ReadOnlyError) as error:
         msg = f"cannot open {path} for writing: {error}"

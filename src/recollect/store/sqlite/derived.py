@@ -231,7 +231,8 @@ def _insights(connection: Connection, workspace: str, conversation_id: str) -> l
 
 def _put_scope(connection: Connection, workspace: str, scope: Scope) -> None:
     project_pk = connection.value(
-        "select p.pk from project p join workspace w on w.pk = p.workspace_pk where w.name = ? and p.uuid = ?", (workspace, scope.project_id)
+        "select p.pk from project p join workspace w on w.pk = p.workspace_pk where w.name = ? and p.uuid = ?",
+        (workspace, scope.project_id),
     )
     connection.run("insert into code_file (project_pk, file_path) values (?, ?) on conflict do nothing", (project_pk, scope.file_path))
     connection.run("delete from scope where uuid = ? and project_pk = ?", (scope.id, project_pk))
@@ -251,7 +252,8 @@ def _scopes(connection: Connection, workspace: str, project_id: str, name: str |
     rows = connection.rows(
         """
         select s.uuid, s.name, s.kind, f.file_path, s.line_start, s.line_end, s.signature, s.content_hash
-        from scope s join project p on p.pk = s.project_pk join workspace w on w.pk = p.workspace_pk join code_file f on f.pk = s.code_file_pk
+        from scope s join project p on p.pk = s.project_pk join workspace w on w.pk = p.workspace_pk
+            join code_file f on f.pk = s.code_file_pk
         where w.name = ?1 and p.uuid = ?2 and (?3 is null or s.name = ?3) order by f.file_path, s.line_start
         """,
         (workspace, project_id, name),

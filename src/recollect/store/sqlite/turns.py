@@ -141,7 +141,8 @@ def _known(connection: Connection, project_pk: int, request_id: str) -> tuple[Kn
         (request_id, project_pk),
     )
     return tuple(
-        KnownTurn(id=row[0], conversation_id=row[1], index=row[2], content_hash=row[3], sequence=row[4], message_count=row[5]) for row in rows
+        KnownTurn(id=row[0], conversation_id=row[1], index=row[2], content_hash=row[3], sequence=row[4], message_count=row[5])
+        for row in rows
     )
 
 
@@ -364,8 +365,7 @@ def _keys_in(connection: Connection, key: int, first: int, last: int | None, wan
 
 def _by_id(connection: Connection, workspace: str, turn_ids: list[str]) -> list[Turn]:
     rows = connection.rows(
-        SELECT_TURN
-        + "join workspace w on w.pk = c.workspace_pk where w.name = ? and t.uuid in (select value from json_each(?))",
+        SELECT_TURN + "join workspace w on w.pk = c.workspace_pk where w.name = ? and t.uuid in (select value from json_each(?))",
         (workspace, as_json(turn_ids)),
     )
     found = {turn.id: intact(turn, stored) for turn, stored in read_turns(connection, rows)}

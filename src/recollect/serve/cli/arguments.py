@@ -1,0 +1,211 @@
+"""Which commands there are, what they take, and where each is written; only the one that is called is imported."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Parser = argparse.ArgumentParser
+
+
+class Command(NamedTuple):
+    """A command: what it says of itself, what it takes, and its home (`module:function`)."""
+
+    help: str
+    takes: Callable[[Parser], None]
+    home: str
+
+
+def _limit(parser: Parser, default: int, what: str) -> None:
+    parser.add_argument("--limit", type=int, default=default, metavar="N", help=f"at most so many {what} (default {default})")
+
+
+def _id(parser: Parser) -> None:
+    parser.add_argument("id", metavar="ID", help="a conversation's id, or a beginning of it that no other has")
+
+
+def _where(parser: Parser) -> None:
+    parser.add_argument("--project", metavar="P", help="a project: the id its sender gave it, else its folder's name")
+    parser.add_argument("--cwd", metavar="D", help="the project of a directory")
+
+
+def _conversations(parser: Parser) -> None:
+    _where(parser)
+    parser.add_argument("--status", choices=("active", "archived"), help="only these")
+    parser.add_argument("--tag", action="append", default=[], metavar="T", help="only those with this tag; again for any of several")
+    parser.add_argument("--agent", metavar="A", help="only those an agent brought")
+    _limit(parser, 50, "conversations")
+
+
+def _sessions(parser: Parser) -> None:
+    parser.add_argument("--cwd", default=".", metavar="D", help="the project of a directory (default: this one)")
+
+
+def _show(parser: Parser) -> None:
+    _id(parser)
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="from this turn on")
+    parser.add_argument("--last", type=int, metavar="N", help="up to this turn")
+    parser.add_argument("--recent", type=int, metavar="CHARS", help="only the newest turns within so many characters")
+    parser.add_argument("--reasoning", action="store_true", help="with the agent's reasoning")
+    parser.add_argument("--full", action="store_true", help="texts and results in full length")
+
+
+def _new(parser: Parser) -> None:
+    _where(parser)
+    parser.add_argument("--title", metavar="T", help="what it is about")
+    parser.add_argument("--tag", action="append", default=[], metavar="T", help="a tag; again for several")
+    parser.add_argument("--agent", metavar="A", help="which agent it is with")
+
+
+def _record(parser: Parser) -> None:
+    _id(parser)
+    parser.add_argument("--user", metavar="TEXT", help="what the user said")
+    parser.add_argument("--assistant", metavar="TEXT", help="what the agent answered")
+    parser.add_argument("--messages", metavar="FILE", help="a JSON list of chat messages instead; - is standard input")
+    parser.add_argument("--request-id", metavar="R", help="the request's own id: sending it again changes nothing")
+    parser.add_argument("--replace", action="store_true", help="replace what the same request said before")
+    parser.add_argument("--on-edit", choices=("branch", "replace"), default="branch", help="what an edited past does (default branch)")
+
+
+def _edit(parser: Parser) -> None:
+    _id(parser)
+    parser.add_argument("--title", metavar="T", help="another title")
+    parser.add_argument("--tag", action="append", metavar="T", help="these tags instead; again for several")
+
+
+def _archive(parser: Parser) -> None:
+    _id(parser)
+    parser.add_argument("--undo", action="store_true", help="make it active again")
+
+
+def _branch(parser: Parser) -> None:
+    _id(parser)
+    parser.add_argument("--turn", type=int, metavar="N", help="fork after this turn (default: the last)")
+    parser.add_argument("--message", type=int, metavar="N", help="fork after the turn that holds this message")
+    parser.add_argument("--title", metavar="T", help="a title of its own")
+
+
+def _export(parser: Parser) -> None:
+    _id(parser)
+    parser.add_argument("--format", choices=("json", "markdown"), default="json", help="json imports back, markdown is for reading")
+    parser.add_argument("--output", metavar="FILE", help="write to a file instead of standard output")
+
+
+def _forget(parser: Parser) -> None:
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--conversation", metavar="ID", help="a conversation")
+    what.add_argument("--origin", metavar="AGENT", help="everything an agent brought")
+    parser.add_argument("--project", metavar="P", help="a project; with --before, only its older turns")
+    parser.add_argument("--before", metavar="DATE", help="turns that ended before a day or time (ISO 8601, UTC)")
+
+
+def _tool_calls(parser: Parser) -> None:
+    _id(parser)
+    parser.add_argument("--tool", metavar="NAME", help="only calls of this tool")
+    outcome = parser.add_mutually_exclusive_group()
+    outcome.add_argument("--failed", dest="success", action="store_const", const=False, help="only those that failed")
+    outcome.add_argument("--succeeded", dest="success", action="store_const", const=True, help="only those that did not")
+    _limit(parser, 100, "calls")
+
+
+def _files(parser: Parser) -> None:
+    _id(parser)
+    parser.add_argument("--max-chars", type=int, default=5_000, metavar="N", help="at most so many characters (default 5,000)")
+    parser.add_argument("--temporary", action="store_true", help="temporary files too")
+
+
+def _search(parser: Parser) -> None:
+    parser.add_argument("query", metavar="QUERY", nargs="+", help="what to look for, in words")
+    _where(parser)
+    parser.add_argument("--conversation", metavar="ID", help="only in one conversation and what it inherits")
+    parser.add_argument("--levels", metavar="0,1", help="only turns (0) or summaries of a level")
+    parser.add_argument("--no-semantic", dest="semantic", action="store_false", help="by words alone")
+    parser.add_argument("--explain", action="store_true", help="say what each signal contributed")
+    _limit(parser, 10, "hits")
+
+
+def _ingest(parser: Parser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a payload, a JSON array or JSON lines of them; - is standard input")
+    parser.add_argument("--replace", action="store_true", help="replace what the same request said before")
+    parser.add_argument("--on-edit", choices=("branch", "replace"), default="branch", help="what an edited past does (default branch)")
+
+
+def _import(parser: Parser) -> None:
+    parser.add_argument("agent", choices=("recollect", "openai"), help="recollect: an export; openai: a JSON list of chat messages")
+    parser.add_argument("path", nargs="+", metavar="PATH", help="files; - is standard input")
+    parser.add_argument("--replace", action="store_true", help="replace a conversation that is already there")
+    parser.add_argument("--new-id", action="store_true", help="import an export as a new conversation")
+    _where(parser)
+
+
+def _verify(parser: Parser) -> None:
+    parser.add_argument("id", nargs="?", metavar="ID", help="a message, turn, tool call or file; without it the whole store is checked")
+    parser.add_argument("--content", metavar="FILE", help="what it should say; - is standard input")
+
+
+def _config(parser: Parser) -> None:
+    parser.add_argument("what", choices=("path", "show"), help="where the file is looked for, or what is set")
+
+
+def _nothing(_: Parser) -> None:
+    return
+
+
+COMMANDS: dict[str, Command] = {
+    "conversations": Command("list conversations, the latest change first", _conversations, "conversations:list_them"),
+    "sessions": Command("list what can be resumed in a directory", _sessions, "conversations:sessions"),
+    "show": Command("show a conversation", _show, "conversations:show"),
+    "search": Command("find turns, best first", _search, "search:search"),
+    "files": Command("list the files a conversation's tools touched", _files, "conversations:files"),
+    "tool-calls": Command("list a conversation's tool calls", _tool_calls, "conversations:tool_calls"),
+    "new": Command("create a conversation", _new, "conversations:new"),
+    "record": Command("record a turn", _record, "conversations:record"),
+    "ingest": Command("record an engine's requests", _ingest, "ingest:ingest"),
+    "import": Command("import conversations", _import, "ingest:import_them"),
+    "export": Command("write a conversation as JSON or Markdown", _export, "conversations:export"),
+    "edit": Command("change a conversation's title or tags", _edit, "conversations:edit"),
+    "archive": Command("put a conversation aside", _archive, "conversations:archive"),
+    "branch": Command("fork a conversation", _branch, "conversations:branch"),
+    "delete": Command("delete a conversation; its branches keep what they inherited", _id, "conversations:delete"),
+    "forget": Command("forget for good: a conversation, a project, a time, an agent", _forget, "conversations:forget"),
+    "verify": Command("check a content, or the whole store", _verify, "state:verify"),
+    "stats": Command("say how much is remembered", _nothing, "state:stats"),
+    "doctor": Command("say whether everything is in order", _nothing, "state:doctor"),
+    "config": Command("say where settings come from", _config, "state:config"),
+    "demo": Command("take a short guided tour in a fresh file", _nothing, "demo:demo"),
+}
+
+
+def parse(arguments: list[str]) -> tuple[argparse.Namespace, Callable[[argparse.Namespace], int]]:
+    """Read the command line; argparse itself ends the program, with code 2, when it makes no sense."""
+    named = next((word for word in arguments if word in COMMANDS), None)
+    options = _parser({named: COMMANDS[named]} if named is not None else COMMANDS).parse_args(arguments)
+    if options.command not in COMMANDS:
+        return options, _usage
+    module, _, function = COMMANDS[options.command].home.partition(":")
+    run: Callable[[argparse.Namespace], int] = getattr(import_module(f"recollect.serve.cli.{module}"), function)
+    return options, run
+
+
+def _usage(_: argparse.Namespace) -> int:
+    _parser(COMMANDS).print_help()
+    return 2
+
+
+def _parser(commands: dict[str, Command]) -> Parser:
+    shared: dict[str, Any] = {"default": argparse.SUPPRESS}
+    common = Parser(add_help=False)
+    common.add_argument("--store", metavar="URL", help="which store (default: RECOLLECT_STORE, else your own file)", **shared)
+    common.add_argument("--workspace", metavar="NAME", help="which workspace (default: RECOLLECT_WORKSPACE, else 'default')", **shared)
+    common.add_argument("--json", action="store_true", help="one JSON document on standard output", **shared)
+    top = Parser(prog="recollect", description="The memory of coding agents.", parents=[common])
+    top.add_argument("--version", action="store_true", help="print the version")
+    commanded = top.add_subparsers(dest="command", metavar="COMMAND")
+    for name, command in commands.items():
+        parser = commanded.add_parser(name, help=command.help, description=command.help.capitalize() + ".", parents=[common])
+        command.takes(parser)
+    return top

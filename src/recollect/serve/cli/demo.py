@@ -1,0 +1,73 @@
+"""The demo: a short guided tour in a fresh file; every step is a command that the reader could type."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from recollect.errors import RecollectError
+from recollect.identity import identity
+from recollect.serve.cli import main
+from recollect.serve.cli.output import styled
+from recollect.serve.cli.tour import CHAT, PROJECT, REQUESTS
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+
+def demo(options: Namespace) -> int:
+    """Take the tour; what it recorded stays in its own file, for the reader to try on."""
+    folder = Path(tempfile.mkdtemp(prefix="recollect-demo-"))
+    tour = _Tour(f"sqlite://{folder / 'memory.db'}", getattr(options, "workspace", None) or "default")
+    requests = folder / "requests.jsonl"
+    requests.write_bytes(b"\n".join(msgspec.json.encode(request) for request in REQUESTS) + b"\n")
+    conversation = identity("conversation", tour.workspace, identity("project", tour.workspace, "name", PROJECT), None, CHAT)
+    exported = folder / "conversation.json"
+
+    print("A coding agent worked on a login bug in four requests. Its engine sends each to Recollect.")
+    tour.step("Record them. Sending them again would change nothing.", "ingest", str(requests))
+    tour.step("List what is remembered.", "conversations")
+    tour.step("Show it. The password in the second request never reached the disk.", "show", conversation[:8])
+    tour.step("Find the reason for the crash, weeks later.", "search", "why does login crash with an expired token")
+    tour.step("Which files did its tools touch?", "files", conversation[:8])
+    tour.step("Which tool calls failed?", "tool-calls", conversation[:8], "--failed")
+    tour.step(
+        "Try another way from turn 1 on, without losing this one.",
+        "branch",
+        conversation[:8],
+        "--turn",
+        "1",
+        "--title",
+        "Use refresh tokens",
+    )
+    tour.step("A branch inherits what came before it.", "conversations")
+    tour.step("Export it, to keep or to move.", "export", conversation[:8], "--output", str(exported))
+    tour.step("Every record is still what was written.", "verify")
+
+    print("\n" + styled("What next?", "bold"))
+    print(f"  recollect --store {tour.store} show {conversation[:8]} --full    look around in this tour")
+    print("  recollect ingest FILE                     record your own engine's requests")
+    print("  recollect search WORDS                    search everything you have recorded")
+    print("  recollect --help                          all commands; README.md has the library in five lines")
+    return 0
+
+
+class _Tour:
+    """Runs commands on the tour's own store, showing each as it would be typed."""
+
+    def __init__(self, store: str, workspace: str) -> None:
+        self.store = store
+        self.workspace = workspace
+
+    def step(self, why: str, *arguments: str) -> None:
+        """Say why, show the command, run it."""
+        print("\n" + styled(why, "bold"))
+        typed = " ".join(f'"{word}"' if " " in word else word for word in arguments)
+        print(styled(f"$ recollect {typed}", "green"))
+        code = main(["--store", self.store, "--workspace", self.workspace, *arguments])
+        if code != 0:
+            msg = f"the tour stopped: `recollect {typed}` ended with code {code}"
+            raise RecollectError(msg)

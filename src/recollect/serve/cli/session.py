@@ -1,0 +1,73 @@
+"""What every command does first: open the memory that the options name, find the conversation that is meant."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recollect.errors import InputError, NotFoundError
+from recollect.memory import Memory
+from recollect.running import run_now
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from recollect.conversation import Conversation
+
+_PREFIX_CHARS_MIN = 4
+_LISTED_MAX = 1_000_000
+
+
+@asynccontextmanager
+async def memory_of(options: Namespace) -> AsyncGenerator[Memory]:
+    """Open the memory for the length of a command."""
+    opened = await Memory.open(getattr(options, "store", None), workspace=getattr(options, "workspace", None), threads=False)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+def command(work: Callable[[Memory, Namespace], Awaitable[int]]) -> Callable[[Namespace], int]:
+    """Make a command of a function that works on an open memory."""
+
+    async def opened(options: Namespace) -> int:
+        async with memory_of(options) as memory:
+            return await work(memory, options)
+
+    return lambda options: run_now(opened(options))
+
+
+async def conversation_of(memory: Memory, given: str) -> Conversation:
+    """Return the conversation of an id, or of the beginning of one."""
+    try:
+        return await memory.load_conversation(given)
+    except NotFoundError:
+        if len(given) < _PREFIX_CHARS_MIN:
+            raise
+        found = [info for info in await memory.list_conversations(limit=_LISTED_MAX) if info.id.startswith(given)]
+        if len(found) > 1:
+            msg = f"{len(found)} conversations begin with {given!r}: give more of the id"
+            raise InputError(msg) from None
+        if not found:
+            raise
+        return await memory.load_conversation(found[0].id)
+
+
+def wants_json(options: Namespace) -> bool:
+    """Whether the answer is for a program."""
+    return bool(getattr(options, "json", False))
+
+
+def read_file(name: str) -> bytes:
+    """Return the bytes of a file, or of standard input for `-`."""
+    if name == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        msg = f"cannot read {name}: {error.strerror or error}"
+        raise InputError(msg) from error

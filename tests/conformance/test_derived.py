@@ -1,0 +1,58 @@
+"""Derived work: summaries with their sources, insights and scopes are kept, replaced and retired with what they came from."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from recollect.memory import Memory
+from recollect.model import Insight, Scope, Summary
+
+NOW = datetime(2026, 3, 2, tzinfo=UTC)
+
+
+async def test_summaries_keep_their_files_and_findings(memory: Memory) -> None:
+    """LESSONS: files and findings of a summary were computed and then not stored."""
+    conversation = await memory.create_conversation(project="p")
+    turn = await conversation.record(user="a")
+    summary = Summary(
+        id="s", conversation_id=conversation.id, level=1, summary="said", actions="done", key_findings=("f1", "f2"), files_mentioned=("a.py",),
+        tools_used=("ls",), topics=("auth",), first_turn=0, last_turn=0, turn_count=1, char_count=4, author="extractive", created_at=NOW,
+        source_ids=(turn.id,),
+    )  # fmt: skip
+    await memory.store.derived.put_summaries("default", [summary])
+    assert await conversation.summaries() == [summary]
+    better = msgspec.structs.replace(summary, summary="said better", author="model")
+    await memory.store.derived.put_summaries("default", [better])
+    assert await conversation.summaries(level=1) == [better]
+    assert await conversation.summaries(level=2) == []
+    assert (await memory.stats()).summaries == {"1": 1}
+
+
+async def test_replacing_a_turn_retires_the_summaries_that_told_it(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    turn = await conversation.record(user="a", request_id="r")
+    low = Summary(id="s1", conversation_id=conversation.id, level=1, summary="x", first_turn=0, last_turn=0, turn_count=1, char_count=1,
+                  created_at=NOW, source_ids=(turn.id,))  # fmt: skip
+    high = msgspec.structs.replace(low, id="s2", level=2, source_ids=("s1",))
+    await memory.store.derived.put_summaries("default", [low, high])
+    await conversation.record(user="b", request_id="r", replace=True)
+    assert await conversation.summaries() == []
+
+
+async def test_insights_and_scopes_come_back_as_they_were(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    derived = memory.store.derived
+    insight = Insight(id="i", conversation_id=conversation.id, kind="topic", body={"main": "auth", "n": [1, None]}, created_at=NOW)
+    await derived.put_insights("default", [insight, insight])
+    assert await derived.insights("default", conversation.id) == [insight]
+    project_id = conversation.info.project_id
+    scopes = [
+        Scope(id=f"s{n}", project_id=project_id, name=name, kind="function", file_path=path, line_start=n, line_end=n + 1, signature="def", content_hash="h")
+        for n, (name, path) in enumerate((("b", "x.py"), ("a", "x.py"), ("a", "w.py")))
+    ]
+    await derived.put_scopes("default", scopes)
+    await derived.put_scopes("default", scopes[:1])
+    assert await derived.scopes("default", project_id, None) == [scopes[2], scopes[0], scopes[1]]
+    assert await derived.scopes("default", project_id, "a") == [scopes[2], scopes[1]]

@@ -1,0 +1,106 @@
+"""A payload may repeat the history so far: what is known is recognised, what was edited forks or replaces, nothing doubles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recollect.memory import Memory
+from tests.kit import said
+
+
+def payload(request: str | None, *texts: str) -> dict[str, Any]:
+    return {"request_id": request, "project_id": "p", "chat_id": "c", "messages": said(*texts)}
+
+
+async def users(memory: Memory, conversation_id: str) -> list[str]:
+    return [turn.user for turn in await (await memory.load_conversation(conversation_id)).turns()]
+
+
+async def test_each_request_that_repeats_the_history_adds_only_its_new_turn(memory: Memory) -> None:
+    await memory.record(payload("r1", "a", "b"))
+    await memory.record(payload("r2", "a", "b", "c", "d"))
+    third = await memory.record(payload("r3", "a", "b", "c", "d", "e", "f"))
+    assert await users(memory, third.conversation_id) == ["a", "c", "e"]
+    assert (await memory.record(payload("r2", "a", "b", "c", "d"))).status == "unchanged"
+
+
+async def test_a_payload_with_only_what_is_new_is_appended(memory: Memory) -> None:
+    await memory.record(payload("r1", "a", "b"))
+    second = await memory.record(payload("r2", "c", "d"))
+    assert await users(memory, second.conversation_id) == ["a", "c"]
+
+
+async def test_a_changed_system_prompt_does_not_hide_the_history(memory: Memory) -> None:
+    first = payload("r1", "a", "b")
+    first["messages"].insert(0, {"role": "system", "content": "It is Monday"})
+    second = payload("r2", "a", "b", "c", "d")
+    second["messages"].insert(0, {"role": "system", "content": "It is Tuesday"})
+    await memory.record(first)
+    recorded = await memory.record(second)
+    assert await users(memory, recorded.conversation_id) == ["a", "c"]
+
+
+async def test_a_new_request_id_always_adds_a_turn(memory: Memory) -> None:
+    await memory.record(payload("r1", "yes", "ok"))
+    second = await memory.record(payload("r2", "yes", "ok"))
+    assert await users(memory, second.conversation_id) == ["yes", "yes"]
+
+
+async def test_without_a_request_id_a_known_history_is_unchanged(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    await conversation.record(messages=said("a", "b", "c", "d"))
+    await conversation.record(messages=said("a", "b", "c", "d"))
+    await conversation.record(messages=said("a", "b"))
+    assert await users(memory, conversation.id) == ["a", "c"]
+
+
+async def test_a_list_that_grows_message_by_message_never_doubles(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    texts = ("a", "b", "c", "d", "e")
+    for n in range(1, len(texts) + 1):
+        await conversation.record(messages=said(*texts[:n]))
+    turns = await conversation.turns()
+    assert [(turn.user, turn.assistant) for turn in turns] == [("a", "b"), ("c", "d"), ("e", "")]
+    assert turns[-1].status == "open"
+    assert (await memory.stats()).messages == 5
+
+
+async def test_an_edited_past_forks_a_branch_and_loses_nothing(memory: Memory) -> None:
+    first = await memory.record(payload("r1", "a", "b", "c", "d"))
+    edited = await memory.record(payload("r2", "a", "b", "c, but better", "d2"))
+    assert edited.status == "branched"
+    assert edited.conversation_id != first.conversation_id
+    assert await users(memory, first.conversation_id) == ["a", "c"]
+    assert await users(memory, edited.conversation_id) == ["a", "c, but better"]
+    again = await memory.record(payload("r2", "a", "b", "c, but better", "d2"))
+    assert (again.status, again.conversation_id) == ("unchanged", edited.conversation_id)
+    onwards = await memory.record(payload("r3", "a", "b", "c, but better", "d2", "e", "f"))
+    assert onwards.conversation_id == edited.conversation_id
+    assert await users(memory, edited.conversation_id) == ["a", "c, but better", "e"]
+
+
+async def test_an_edited_past_replaces_when_asked(memory: Memory) -> None:
+    first = await memory.record(payload("r1", "a", "b", "c", "d", "e", "f"))
+    edited = await memory.record(payload("r2", "a", "b", "c2", "d2"), on_edit="replace")
+    assert (edited.status, edited.conversation_id) == ("replaced", first.conversation_id)
+    turns = await (await memory.load_conversation(first.conversation_id)).turns()
+    assert [turn.user for turn in turns] == ["a", "c2"]
+    assert [m.sequence for turn in turns for m in turn.messages] == [0, 1, 2, 3]
+    info = await memory.get_info(first.conversation_id)
+    assert (info.turn_count, info.message_count) == (2, 4)
+    await memory.record(payload("r3", "a", "b", "c2", "d2", "g", "h"))
+    assert await users(memory, first.conversation_id) == ["a", "c2", "g"]
+
+
+async def test_tool_results_that_arrive_later_join_their_turn(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    asked = [
+        {"role": "user", "content": "read it"},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "t", "function": {"name": "cat", "arguments": "{}"}}]},
+    ]
+    await conversation.record(messages=asked)
+    await conversation.record(messages=[*asked, {"role": "tool", "tool_call_id": "t", "content": "text"}, {"role": "assistant", "content": "ok"}])
+    turns = await conversation.turns()
+    assert len(turns) == 1
+    assert turns[0].tool_calls[0].result is not None
+    assert turns[0].assistant == "ok"

@@ -1,0 +1,64 @@
+"""Integrity: every content keeps its full hash, cut or not, redacted first; verify tells match from difference."""
+
+from __future__ import annotations
+
+from recollect.identity import content_hash
+from recollect.limits import MESSAGE_CHARS_MAX, RESULT_CHARS_MAX
+from recollect.memory import Memory
+
+
+async def test_every_content_has_its_full_hash(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    turn = await conversation.record(user="Fix it", assistant="Done", tool_calls=[{"name": "ls", "arguments": {"path": "x"}, "result": "y"}])
+    assert turn.messages[0].content_hash == content_hash("Fix it")
+    call = turn.tool_calls[0]
+    assert call.arguments_hash == content_hash('{"path":"x"}')
+    assert call.result is not None
+    assert call.result.content_hash == content_hash("y")
+
+
+async def test_what_is_too_big_is_cut_with_a_mark_and_keeps_its_hash_and_size(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    long, result = "é" * (MESSAGE_CHARS_MAX + 5), "r" * (RESULT_CHARS_MAX + 5)
+    recorded = await conversation.record(user=long, tool_calls=[{"name": "cat", "result": result}])
+    turn = (await conversation.turns())[0]
+    assert turn == recorded
+    message = turn.messages[0]
+    assert message.content is not None
+    assert len(message.content) <= MESSAGE_CHARS_MAX
+    assert "cut:" in message.content
+    assert (message.content_hash, message.content_bytes) == (content_hash(long), 2 * len(long))
+    kept = turn.tool_calls[0].result
+    assert kept is not None
+    assert (kept.content_hash, kept.result_size_bytes) == (content_hash(result), len(result))
+    assert (await memory.verify()).status == "intact"
+    assert (await memory.verify(message.id, long)).status == "matches"
+
+
+async def test_verify_redacts_first_and_tells_matching_from_differing(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    secret = "the key is password=hunter2hunter2"
+    turn = await conversation.record(user=secret, assistant="ok", tool_calls=[{"name": "ls", "result": "out"}])
+    assert (await memory.verify(turn.messages[0].id, secret)).status == "matches"
+    assert (await memory.verify(turn.id, "ok")).status == "matches"
+    assert (await memory.verify(turn.messages[0].id, "other")).status == "differs"
+    assert (await memory.verify(turn.tool_calls[0].id, "out")).status == "matches"
+    assert (await memory.verify("nobody", "x")).status == "unknown"
+
+
+async def test_a_hash_that_the_sender_gave_is_kept_beside_ours(memory: Memory) -> None:
+    original = "text with password=hunter2hunter2"
+    payload = {
+        "project_id": "p",
+        "messages": [
+            {"role": "user", "content_summary": "a summary only", "content_hash": content_hash("the whole text")},
+            {"role": "assistant", "content": original, "content_hash": content_hash(original)},
+        ],
+    }
+    recorded = await memory.record(payload)
+    user, answer = (await (await memory.load_conversation(recorded.conversation_id)).turns())[0].messages
+    assert (user.content, user.content_summary) == (None, "a summary only")
+    assert user.content_hash == user.source_hash == content_hash("the whole text")
+    assert (await memory.verify(user.id, "the whole text")).status == "matches"
+    assert answer.content_hash != answer.source_hash == content_hash(original)
+    assert (await memory.verify(answer.id, original)).status == "matches"

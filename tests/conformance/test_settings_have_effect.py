@@ -1,0 +1,56 @@
+"""The memory block of an agent project does what it says: recording off, saving later, a mirror in JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recollect.config import Settings, settings_from
+from recollect.memory import Memory
+from recollect.store.protocol import Store
+
+
+def memory_with(store: Store, memory: Memory, **block: object) -> Memory:
+    settings: Settings = settings_from({"store": store.url, "agent": {"memory": block}})
+    return Memory(store, settings, memory.clock, memory.ids)
+
+
+async def test_disabled_records_nothing_and_still_reads(memory: Memory, store: Store) -> None:
+    conversation = await memory.create_conversation(project="p")
+    await conversation.record(user="earlier")
+    off = memory_with(store, memory, enabled=False)
+    turn = await (await off.load_conversation(conversation.id)).record(user="during")
+    assert turn.user == "during"
+    assert (await off.record({"messages": [{"role": "user", "content": "x"}]}, conversation=conversation.id)).status == "skipped"
+    assert [one.user for one in await conversation.turns()] == ["earlier"]
+    assert (await off.search("earlier")).hits
+    unseen = await off.create_conversation(project="p")
+    begun = await unseen.begin("question")
+    assert (await unseen.finish(begun, [{"role": "assistant", "content": "answer"}])).assistant == "answer"
+    assert (await off.record({"messages": [{"role": "user", "content": "x"}]})).status == "skipped"
+    assert len(await memory.list_conversations()) == 1
+
+
+async def test_without_auto_save_turns_wait_for_save(memory: Memory, store: Store) -> None:
+    later = memory_with(store, memory, persistence={"auto_save": False})
+    conversation = await later.create_conversation(project="p")
+    first, second = await conversation.record(user="a", assistant="b"), await conversation.record(user="c")
+    assert [(turn.index, turn.messages[0].sequence) for turn in (first, second)] == [(0, 0), (1, 2)]
+    assert await conversation.turns() == []
+    assert await later.save() == 2
+    assert await conversation.turns() == [first, second]
+    assert await later.save() == 0
+    await conversation.record(user="d")
+    begun = await conversation.begin("an open turn is there to survive, so it saves what waits and is saved itself")
+    assert [turn.index for turn in await conversation.turns()] == [0, 1, 2, 3]
+    assert (await conversation.finish(begun)).status == "complete"
+
+
+async def test_a_mirror_holds_each_conversation_as_json_until_it_is_forgotten(memory: Memory, store: Store, tmp_path: Path) -> None:
+    mirrored = memory_with(store, memory, persistence={"mirror": str(tmp_path / "mirror")})
+    conversation = await mirrored.create_conversation(project="p")
+    await conversation.record(user="a")
+    await conversation.record(user="b")
+    files = list((tmp_path / "mirror").iterdir())
+    assert [file.read_text() for file in files] == [await conversation.export()]
+    await mirrored.forget(conversation=conversation.id)
+    assert list((tmp_path / "mirror").iterdir()) == []
