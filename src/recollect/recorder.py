@@ -74,6 +74,11 @@ class Recorder:
         own = [SecretRule(kind=rule.kind, regex=rule.regex, keywords=rule.keywords, group=rule.group) for rule in secrets.rules]
         return redactor_with(own, secrets.exceptions)
 
+    @property
+    def enabled(self) -> bool:
+        """Whether anything is recorded at all."""
+        return self._settings.agent.memory.enabled
+
     async def append(self, conversation_id: str, turns: Sequence[Turn], *, request_id: str | None = None, replace: bool = False) -> Result:
         """Record turns after the last one; those of a request that is known are recognised or replaced."""
         return await self._write(conversation_id, Recording(drafts=_drafts(turns), request_id=request_id, replace=replace))
