@@ -73,7 +73,9 @@ def everything() -> dict[str, Any]:
              "content_hash": "sha256:aa", "language": "python"},
             {"file_path": "docs/errors.md", "source": "ast"},
         ],
-        "tool_calls": [{"tool_call_id": "t2", "tool_name": "update_textdoc", "status": "success", "execution_time_ms": 41, "diff_chunk_id": "d1"}],
+        "tool_calls": [
+            {"tool_call_id": "t2", "tool_name": "update_textdoc", "status": "success", "execution_time_ms": 41, "diff_chunk_id": "d1"}
+        ],
         "code_changes": [
             {"file_path": "src/auth.py", "function_name": "login_user", "line_start": 30, "line_end": 34, "change_type": "updated",
              "change_summary": "null check", "severity": "high", "lines_added": 3, "lines_removed": 1, "code_before_hash": "x",

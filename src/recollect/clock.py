@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Protocol
 
 
@@ -72,6 +73,7 @@ def uuid_text(raw: bytes) -> str:
     return f"{h[:8]}-{h[8:12]}-8{h[13:16]}-8{h[17:20]}-{h[20:32]}"
 
 
+@lru_cache(maxsize=1_024)  # the parts of a turn share their times
 def iso(moment: datetime) -> str:
     """Write a moment as ISO 8601 in UTC with microseconds, so that text order is time order."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"

@@ -122,9 +122,7 @@ class Conversation:
             if not self._memory.recorder.enabled:
                 return place_turn(longer, turn.conversation_id, turn.index, turn.messages[0].sequence if turn.messages else 0)
             try:
-                return await self._memory.recorder.rewrite(
-                    current.conversation_id, current.index, current.id, current.content_hash, longer
-                )
+                return await self._memory.recorder.rewrite(current.conversation_id, current.index, current.id, current.content_hash, longer)
             except MovedError:
                 continue
         msg = f"turn {turn.index} kept changing under {HEAD_MOVED_ATTEMPTS_MAX} attempts to add to it: try again"

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import re
 
-_PREFIX = "recollect-memory-"
+FENCE_PREFIX = "recollect-memory-"
 _OPENING = re.compile(r"<recollect-memory-([0-9a-f]{8,32})(?: [^<>]*)?>")
 
 
 def fence_name() -> str:
     """Return a fresh name that text inside the fence cannot guess."""
-    return _PREFIX + os.urandom(8).hex()
+    return FENCE_PREFIX + os.urandom(8).hex()
 
 
 def fenced(name: str, body: str) -> str:
@@ -25,12 +25,12 @@ def fenced(name: str, body: str) -> str:
 
 def cut_fences(text: str) -> tuple[str, int]:
     """Remove every whole fence; return the rest and how many were cut."""
-    if _PREFIX not in text:
+    if FENCE_PREFIX not in text:
         return text, 0
     kept: list[str] = []
     position = count = 0
     while opening := _OPENING.search(text, position):
-        closing = f"</{_PREFIX}{opening[1]}>"
+        closing = f"</{FENCE_PREFIX}{opening[1]}>"
         end = text.find(closing, opening.end())
         if end < 0:
             kept.append(text[position : opening.end()])

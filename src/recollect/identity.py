@@ -16,6 +16,11 @@ def identity(kind: str, *parts: str | int | None) -> str:
     return uuid_text(sha256(key.encode("utf-8", "replace")).digest()[:16])
 
 
+def part_identity(kind: str, owner: str, place: int) -> str:
+    """Return the id of a part by its place below an owner, whose id is of fixed length."""
+    return uuid_text(sha256(f"{kind}:{owner}:{place}".encode()).digest()[:16])
+
+
 def content_hash(text: str) -> str:
     """Return the full SHA-256 of a text, with its prefix."""
     return HASH_PREFIX + sha256(text.encode()).hexdigest()

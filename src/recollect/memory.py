@@ -182,7 +182,7 @@ class Memory:
         project_id = await self._project_id(project, cwd)
         if project_id == "":
             return []
-        where = ConversationFilter(status=status, tags=self.clean_tags(tags), project_id=project_id, agent=agent)
+        where = ConversationFilter(status=status, tags=self.clean_tags(tags) if tags else (), project_id=project_id, agent=agent)
         return await self.store.conversations.find(self.workspace, where, limit)
 
     async def _project_id(self, project: str | None, cwd: str | os.PathLike[str] | None) -> str | None:

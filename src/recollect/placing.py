@@ -10,7 +10,7 @@ from zlib import crc32
 
 import msgspec
 
-from recollect.identity import HASH_PREFIX, identity
+from recollect.identity import HASH_PREFIX, identity, part_identity
 from recollect.model import ConversationInfo, Insight, Message, Node, Scope, Summary, ToolCall, Turn
 
 _replace = msgspec.structs.replace
@@ -45,7 +45,9 @@ def place_turns(turns: list[Turn], head: Head) -> list[Turn]:
 def place_turn(turn: Turn, conversation_id: str, index: int, sequence: int) -> Turn:
     """Give one turn its place; every id below it follows from the turn's."""
     own_id = turn_id(conversation_id, turn.request_id, turn.request_ordinal, index)
-    messages = tuple(_replace(message, id=identity("message", own_id, n), sequence=sequence + n) for n, message in enumerate(turn.messages))
+    messages = tuple(
+        _replace(message, id=part_identity("message", own_id, n), sequence=sequence + n) for n, message in enumerate(turn.messages)
+    )
     by_place = {str(n): message.id for n, message in enumerate(messages)}
     return _replace(
         turn,
@@ -54,22 +56,22 @@ def place_turn(turn: Turn, conversation_id: str, index: int, sequence: int) -> T
         index=index,
         messages=messages,
         tool_calls=tuple(_place_call(call, own_id, n, by_place) for n, call in enumerate(turn.tool_calls)),
-        context_files=tuple(_replace(part, id=identity("context_file", own_id, n)) for n, part in enumerate(turn.context_files)),
-        changes=tuple(_replace(part, id=identity("code_change", own_id, n)) for n, part in enumerate(turn.changes)),
-        checkpoints=tuple(_replace(part, id=identity("checkpoint", own_id, n)) for n, part in enumerate(turn.checkpoints)),
+        context_files=tuple(_replace(part, id=part_identity("context_file", own_id, n)) for n, part in enumerate(turn.context_files)),
+        changes=tuple(_replace(part, id=part_identity("code_change", own_id, n)) for n, part in enumerate(turn.changes)),
+        checkpoints=tuple(_replace(part, id=part_identity("checkpoint", own_id, n)) for n, part in enumerate(turn.checkpoints)),
         content_hash=turn_hash(turn),
     )
 
 
 def _place_call(call: ToolCall, own_id: str, order: int, by_place: dict[str, str]) -> ToolCall:
-    call_id = identity("tool_call", own_id, order)
+    call_id = part_identity("tool_call", own_id, order)
     result = call.result
     return _replace(
         call,
         id=call_id,
         order=order,
         message_id=by_place.get(call.message_id) if call.message_id is not None else None,
-        result=_replace(result, id=identity("tool_result", call_id)) if result is not None else None,
+        result=_replace(result, id=part_identity("tool_result", call_id, 0)) if result is not None else None,
     )
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _RAW = re.compile(r"[^\W_]+(?:[_'.-][^\W_]+)*|_+[^\W_]+(?:[_.-]+[^\W_]+)*")
+_RAW_ASCII = re.compile(r"[A-Za-z0-9]+(?:[_'.-][A-Za-z0-9]+)*|_+[A-Za-z0-9]+(?:[_.-]+[A-Za-z0-9]+)*")  # the same, faster
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\WA-Za-z0-9_]+")
 _PATH = re.compile(r"(?<![\w/:.])(?:~|\.{1,2})?/?[\w.@+-]+(?:/[\w.@+-]+)+")
 _CONTRACTIONS = frozenset({"s", "t", "m", "d", "ll", "re", "ve"})
@@ -49,9 +50,9 @@ def fold(text: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 
-def raw_tokens(text: str) -> list[str]:
+def raw_tokens(folded: str) -> list[str]:
     """Split folded text into words and identifiers, as they are written."""
-    return _RAW.findall(text)
+    return (_RAW_ASCII if folded.isascii() else _RAW).findall(folded)
 
 
 def parts_of(raw: str) -> list[str]:
@@ -80,34 +81,41 @@ def _stem() -> Callable[[str], str]:
     return stem.stemWord
 
 
-_terms_of: dict[str, str] = {}
+class _Remembered(dict[str, str]):
+    """Raw token → its terms joined by spaces, empty for a stop word; worked out once."""
+
+    def __missing__(self, raw: str) -> str:
+        parts = parts_of(raw)
+        if len(parts) == 1:
+            found = "" if parts[0] in _STOP_WORDS else _stem()(parts[0])[:_TERM_CHARS_MAX]
+        else:
+            whole = raw.lower().strip("_.-").replace("'", "")[:_TERM_CHARS_MAX]
+            found = " ".join([whole, *[_stem()(part)[:_TERM_CHARS_MAX] for part in parts]])
+        if len(self) >= _CACHE_TERMS_MAX:
+            self.clear()
+        self[raw] = found
+        return found
 
 
-def _analyse(raw: str) -> str:
-    """Return the terms of one raw token joined by spaces, empty for a stop word; remembered for the next time."""
-    parts = parts_of(raw)
-    if len(parts) == 1:
-        found = "" if parts[0] in _STOP_WORDS else _stem()(parts[0])[:_TERM_CHARS_MAX]
-    else:
-        whole = raw.lower().strip("_.-").replace("'", "")[:_TERM_CHARS_MAX]
-        found = " ".join([whole, *[_stem()(part)[:_TERM_CHARS_MAX] for part in parts]])
-    if len(_terms_of) >= _CACHE_TERMS_MAX:
-        _terms_of.clear()
-    _terms_of[raw] = found
-    return found
+_terms_of = _Remembered()
+
+
+def term_text(text: str) -> str:
+    """Return the terms of a text in order, joined by spaces, repeated as often as they occur.
+
+    `getUserById` gives getuserbyid, get, user, by, id; `src/auth/login.py` gives its parts, then the path.
+    """
+    folded = fold(text)
+    found = [_terms_of[raw] for raw in raw_tokens(folded)]
+    if "/" in folded:
+        words = [word for word in folded.split() if "/" in word]
+        found += [path.lower().lstrip("./~")[-_TERM_CHARS_MAX:] for word in words for path in _PATH.findall(word)]
+    return " ".join(filter(None, found))
 
 
 def terms(text: str) -> list[str]:
-    """Return the terms of a text in order, repeated as often as they occur.
-
-    `getUserById` gives getuserbyid, get, user, by, id; `src/auth/login.py` gives the path, then its parts.
-    """
-    folded = fold(text)
-    known = _terms_of.get
-    found = [known(raw) or _analyse(raw) for raw in _RAW.findall(folded)]
-    if "/" in folded:
-        found += [path.lower().lstrip("./~")[-_TERM_CHARS_MAX:] for path in _PATH.findall(folded)]
-    return " ".join(found).split()
+    """Return the terms of a text as a list."""
+    return term_text(text).split()
 
 
 def shorten(text: str, chars_max: int) -> str:

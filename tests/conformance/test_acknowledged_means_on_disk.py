@@ -24,7 +24,10 @@ async def test_what_comes_out_is_what_went_in_with_all_its_parts(memory: Memory,
     assert (turn.user, turn.assistant) == ("Fix the login bug", "Added a null check")
     assert [m.role for m in turn.messages] == ["system", "user", "assistant", "assistant"]
     assert turn.messages[2].reasoning == "auth.py reads the token unchecked"
-    assert [(c.tool_name, c.status, c.duration_ms) for c in turn.tool_calls] == [("cat", "failed", None), ("update_textdoc", "success", 41.0)]
+    assert [(c.tool_name, c.status, c.duration_ms) for c in turn.tool_calls] == [
+        ("cat", "failed", None),
+        ("update_textdoc", "success", 41.0),
+    ]
     assert [a.path for a in turn.tool_calls[0].accessed] == ["src/auth.py", "README.md"]
     assert turn.tool_calls[0].message_id == turn.messages[2].id
     assert [(f.file_path, f.usefulness, f.symbols) for f in turn.context_files] == [

@@ -44,7 +44,9 @@ async def test_conversations_are_listed_by_status_tags_agent_and_project(memory:
         await memory.list_conversations(status="open")  # type: ignore[arg-type]
 
 
-async def test_sessions_of_a_directory_resolve_links_subdirectories_and_worktrees(memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_sessions_of_a_directory_resolve_links_subdirectories_and_worktrees(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     repository = tmp_path / "repo"
     (repository / ".git" / "worktrees" / "wt").mkdir(parents=True)
     (repository / "src").mkdir()

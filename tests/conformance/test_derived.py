@@ -17,8 +17,8 @@ async def test_summaries_keep_their_files_and_findings(memory: Memory) -> None:
     conversation = await memory.create_conversation(project="p")
     turn = await conversation.record(user="a")
     summary = Summary(
-        id="s", conversation_id=conversation.id, level=1, summary="said", actions="done", key_findings=("f1", "f2"), files_mentioned=("a.py",),
-        tools_used=("ls",), topics=("auth",), first_turn=0, last_turn=0, turn_count=1, char_count=4, author="extractive", created_at=NOW,
+        id="s", conversation_id=conversation.id, level=1, summary="said", actions="done", key_findings=("f1", "f2"),
+        files_mentioned=("a.py",), tools_used=("ls",), topics=("auth",), first_turn=0, last_turn=0, turn_count=1, char_count=4, author="extractive", created_at=NOW,
         source_ids=(turn.id,),
     )  # fmt: skip
     await memory.store.derived.put_summaries("default", [summary])
@@ -49,7 +49,17 @@ async def test_insights_and_scopes_come_back_as_they_were(memory: Memory) -> Non
     assert await derived.insights("default", conversation.id) == [insight]
     project_id = conversation.info.project_id
     scopes = [
-        Scope(id=f"s{n}", project_id=project_id, name=name, kind="function", file_path=path, line_start=n, line_end=n + 1, signature="def", content_hash="h")
+        Scope(
+            id=f"s{n}",
+            project_id=project_id,
+            name=name,
+            kind="function",
+            file_path=path,
+            line_start=n,
+            line_end=n + 1,
+            signature="def",
+            content_hash="h",
+        )
         for n, (name, path) in enumerate((("b", "x.py"), ("a", "x.py"), ("a", "w.py")))
     ]
     await derived.put_scopes("default", scopes)

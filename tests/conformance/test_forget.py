@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,9 @@ def summary_of(conversation_id: str, summary_id: str, level: int, sources: tuple
 async def test_deleting_a_conversation_leaves_nothing_behind(memory: Memory) -> None:
     """LESSONS: messages, tool calls and summaries stayed behind."""
     conversation = await memory.create_conversation(project="p")
-    turn = await conversation.record(user="a", assistant="b", tool_calls=[{"name": "Read", "arguments": {"file_path": "x.py"}, "result": "y"}])
+    turn = await conversation.record(
+        user="a", assistant="b", tool_calls=[{"name": "Read", "arguments": {"file_path": "x.py"}, "result": "y"}]
+    )
     await memory.store.derived.put_summaries("default", [summary_of(conversation.id, "s1", 1, (turn.id,))])
     await conversation.delete()
     stats = await memory.stats()
@@ -33,10 +36,16 @@ async def test_deleting_a_conversation_leaves_nothing_behind(memory: Memory) -> 
 
 
 async def test_forget_takes_a_conversation_a_project_a_time_or_an_agent(memory: Memory) -> None:
-    async def remaining() -> list[str | None]:
+    async def remaining() -> list[str]:
         return sorted(info.title or "" for info in await memory.list_conversations())
 
-    for title, project, agent, day in (("a", "p", None, 1), ("b", "p", "codex", 2), ("c", "q", "codex", 3), ("d", "q", None, 4), ("e", "r", None, 5)):
+    for title, project, agent, day in (
+        ("a", "p", None, 1),
+        ("b", "p", "codex", 2),
+        ("c", "q", "codex", 3),
+        ("d", "q", None, 4),
+        ("e", "r", None, 5),
+    ):
         conversation = await memory.create_conversation(project=project, title=title, agent=agent)
         await conversation.record(user=title, assistant="x", timestamp=f"2026-01-{day:02}T00:00:00Z")
     ident = {info.title: info.id for info in await memory.list_conversations()}
@@ -75,7 +84,8 @@ async def test_forget_before_keeps_newer_turns_and_their_numbers(memory: Memory)
 
 
 async def test_forget_needs_exactly_one_thing_to_forget(memory: Memory) -> None:
-    for wrong in ({}, {"conversation": "x", "project": "p"}, {"origin": "a", "project": "p"}):
+    wrongs: tuple[dict[str, Any], ...] = ({}, {"conversation": "x", "project": "p"}, {"origin": "a", "project": "p"})
+    for wrong in wrongs:
         with pytest.raises(InputError, match="exactly one"):
             await memory.forget(**wrong)
     with pytest.raises(NotFoundError):

@@ -99,7 +99,9 @@ async def test_tool_results_that_arrive_later_join_their_turn(memory: Memory) ->
         {"role": "assistant", "content": None, "tool_calls": [{"id": "t", "function": {"name": "cat", "arguments": "{}"}}]},
     ]
     await conversation.record(messages=asked)
-    await conversation.record(messages=[*asked, {"role": "tool", "tool_call_id": "t", "content": "text"}, {"role": "assistant", "content": "ok"}])
+    await conversation.record(
+        messages=[*asked, {"role": "tool", "tool_call_id": "t", "content": "text"}, {"role": "assistant", "content": "ok"}]
+    )
     turns = await conversation.turns()
     assert len(turns) == 1
     assert turns[0].tool_calls[0].result is not None

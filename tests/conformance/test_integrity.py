@@ -9,7 +9,9 @@ from recollect.memory import Memory
 
 async def test_every_content_has_its_full_hash(memory: Memory) -> None:
     conversation = await memory.create_conversation(project="p")
-    turn = await conversation.record(user="Fix it", assistant="Done", tool_calls=[{"name": "ls", "arguments": {"path": "x"}, "result": "y"}])
+    turn = await conversation.record(
+        user="Fix it", assistant="Done", tool_calls=[{"name": "ls", "arguments": {"path": "x"}, "result": "y"}]
+    )
     assert turn.messages[0].content_hash == content_hash("Fix it")
     call = turn.tool_calls[0]
     assert call.arguments_hash == content_hash('{"path":"x"}')

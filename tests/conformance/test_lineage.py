@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from recollect.conversation import Conversation
@@ -58,7 +60,8 @@ async def test_a_branch_can_fork_after_a_message(memory: Memory) -> None:
     parent = await three_turns(memory)
     assert await users(await parent.branch(from_message=3)) == ["apples", "bananas"]
     assert await users(await parent.branch()) == ["apples", "bananas", "cherries"]
-    for wrong in ({"from_turn": 9}, {"from_message": 99}, {"from_turn": -1}, {"from_turn": 0, "from_message": 0}):
+    wrongs: tuple[dict[str, Any], ...] = ({"from_turn": 9}, {"from_message": 99}, {"from_turn": -1}, {"from_turn": 0, "from_message": 0})
+    for wrong in wrongs:
         with pytest.raises(InputError):
             await parent.branch(**wrong)
 

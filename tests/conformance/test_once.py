@@ -32,7 +32,10 @@ async def test_replace_replaces_in_place(memory: Memory, everything: dict[str, A
     first = await memory.record(everything)
     conversation = await memory.load_conversation(first.conversation_id)
     await conversation.record(user="next", assistant="later turn")
-    longer = {**everything, "messages": [{"role": "user", "content": "Something else"}, *[{"role": "assistant", "content": str(n)} for n in range(9)]]}
+    longer = {
+        **everything,
+        "messages": [{"role": "user", "content": "Something else"}, *[{"role": "assistant", "content": str(n)} for n in range(9)]],
+    }
     replaced = await memory.record(longer, replace=True)
     assert replaced.status == "replaced"
     assert replaced.turn_ids == first.turn_ids

@@ -24,7 +24,9 @@ async def test_recent_turns_are_the_newest_in_order(memory: Memory) -> None:
 
 async def test_indexes_and_sequences_count_through_the_conversation(memory: Memory) -> None:
     conversation = await memory.create_conversation(project="p")
-    await conversation.record(messages=[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}])
+    await conversation.record(
+        messages=[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]
+    )
     await conversation.record(user="d", assistant="e")
     turns = await conversation.turns()
     assert [turn.index for turn in turns] == [0, 1, 2]

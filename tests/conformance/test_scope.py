@@ -36,7 +36,9 @@ async def with_canaries(reopen: OpenMemory) -> tuple[Memory, str, str]:
 async def test_no_read_of_one_workspace_sees_another(memory: Memory, reopen: OpenMemory) -> None:
     theirs, conversation_id, turn_id = await with_canaries(reopen)
     project_id = (await theirs.projects())[0].id
-    await theirs.store.derived.put_insights("theirs", [Insight(id="i", conversation_id=conversation_id, kind="k", body={"x": CANARY}, created_at=NOW)])
+    await theirs.store.derived.put_insights(
+        "theirs", [Insight(id="i", conversation_id=conversation_id, kind="k", body={"x": CANARY}, created_at=NOW)]
+    )
     await theirs.store.derived.put_scopes(
         "theirs", [Scope(id="s", project_id=project_id, name=CANARY, kind="function", file_path="a.py", line_start=1, line_end=2)]
     )

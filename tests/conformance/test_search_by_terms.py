@@ -11,7 +11,9 @@ from recollect.memory import Memory
 async def filled(memory: Memory) -> str:
     conversation = await memory.create_conversation(project="shop", title="Fix login")
     await conversation.record(user="Login crashes when the token has expired", assistant="login_user reads user.token without a check")
-    await conversation.record(user="Run the tests", assistant="ok", tool_calls=[{"name": "shell", "arguments": {"cmd": "pytest"}, "error": "ImportError: redis"}])
+    await conversation.record(
+        user="Run the tests", assistant="ok", tool_calls=[{"name": "shell", "arguments": {"cmd": "pytest"}, "error": "ImportError: redis"}]
+    )
     await conversation.record(user="Où est la gestion des erreurs ?", assistant="Voir getUserById dans src/auth/login.py:31")
     await conversation.record(user="Sửa lỗi đăng nhập", assistant="Đã thêm kiểm tra")
     return conversation.id
@@ -41,7 +43,15 @@ async def test_a_hit_on_an_answer_comes_with_its_question(memory: Memory) -> Non
 
 async def test_identifiers_paths_and_accents_are_found_as_people_write_them(memory: Memory) -> None:
     await filled(memory)
-    for query in ("getUserById", "getuserbyid", "get user by id", "src/auth/login.py", "src/auth/login.py:31", "login.py", "gestion des erreurs"):
+    for query in (
+        "getUserById",
+        "getuserbyid",
+        "get user by id",
+        "src/auth/login.py",
+        "src/auth/login.py:31",
+        "login.py",
+        "gestion des erreurs",
+    ):
         assert 2 in await found(memory, query), query
     for query in ("sua loi dang nhap", "Sửa lỗi", "đăng nhập", "kiem tra"):
         assert await found(memory, query) == [3], query
@@ -61,7 +71,8 @@ async def test_search_says_which_retrievers_ran_and_why_one_did_not(memory: Memo
 
 @pytest.mark.parametrize(
     "query",
-    ["", " ", "src/auth.py:12", "null-check", '"', "'", '"unbalanced', "a OR", "NEAR(", "*", "col:x", "^x", "(((", "\0", "\ud800", "-", "AND OR NOT",
+    ["", " ", "src/auth.py:12", "null-check", '"', "'", '"unbalanced', "a OR", "NEAR(", "*", "col:x", "^x", "(((", "\0", "\ud800", "-",
+     "AND OR NOT",
      "x" * 100_000, "𝔘𝔫𝔦𝔠𝔬𝔡𝔢", "%_%", "; drop table turn; --", "{}", "\n\t", "🙂", "login AND NOT", "a" + "\u0301" * 5_000],
 )  # fmt: skip
 async def test_any_string_at_all_is_a_legal_search(memory: Memory, query: str) -> None:

@@ -63,7 +63,7 @@ async def test_importing_again_changes_nothing_and_another_content_is_a_conflict
 
 
 async def test_gaps_that_forgetting_left_survive_a_transfer(memory: Memory, tmp_path: Path) -> None:
-    from datetime import UTC, datetime  # noqa: PLC0415
+    from datetime import UTC, datetime
 
     conversation = await memory.create_conversation(project="p")
     for day in (1, 2, 3):
@@ -79,13 +79,22 @@ async def test_gaps_that_forgetting_left_survive_a_transfer(memory: Memory, tmp_
 async def test_markdown_is_for_reading(memory: Memory, everything: dict[str, Any]) -> None:
     recorded = await memory.record(everything)
     text = await (await memory.load_conversation(recorded.conversation_id)).export("markdown")
-    for expected in ("# Untitled conversation", "## Turn 0", "**User**", "Fix the login bug", "`update_textdoc`", "changed `src/auth.py` +3 −1"):
+    for expected in (
+        "# Untitled conversation",
+        "## Turn 0",
+        "**User**",
+        "Fix the login bug",
+        "`update_textdoc`",
+        "changed `src/auth.py` +3 −1",
+    ):
         assert expected in text
     with pytest.raises(InputError, match="yaml"):
         await (await memory.load_conversation(recorded.conversation_id)).export("yaml")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("document", ["", "[]", "{}", "null", '{"format": "recollect-conversation"}', '{"format": "recollect-conversation", "version": 99}'])
+@pytest.mark.parametrize(
+    "document", ["", "[]", "{}", "null", '{"format": "recollect-conversation"}', '{"format": "recollect-conversation", "version": 99}']
+)
 async def test_what_is_no_document_is_refused_and_nothing_is_written(memory: Memory, document: str) -> None:
     with pytest.raises(InputError):
         await memory.import_conversation(document)

@@ -15,20 +15,21 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from recollect.capture.secrets import SECRET_KEY, Redactor
 from recollect.errors import InputError, TooLargeError
-from recollect.fence import cut_fences
+from recollect.fence import FENCE_PREFIX, cut_fences
 from recollect.limits import INTEGER_MAX, PAYLOAD_BYTES_MAX, PAYLOAD_DEPTH_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from recollect.capture.secrets import Redactor
     from recollect.model import Json
 
 _SECRET_CHARS_MIN = 6  # the shortest text that a rule can match
 _INTEGER_DIGITS_MAX = 19
 _INTEGER_BITS_SHOWN_MAX = 1_024
-_KEYS_REMEMBERED_MAX = 10_000
+_HARMLESS_CHARS_MAX = 80  # tool names, keys and paths come again and again
+_HARMLESS_MAX = 50_000
 
 
 class Cleaner:
@@ -36,10 +37,33 @@ class Cleaner:
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
+        self._harmless = redactor.harmless
+        if len(self._harmless) > _HARMLESS_MAX:
+            self._harmless.clear()
         self.notes: Counter[str] = Counter()
+
+    def is_clean(self, value: object) -> bool:
+        """Look at all of a value in one pass: True when there is nothing to change in it, so that it can be used as it is."""
+        texts: list[str] = []
+        if not _is_plain(value, texts, self._redactor, 0):
+            return False
+        joined = "".join(texts)
+        has_only_text = joined.isascii() and "\0" not in joined and FENCE_PREFIX not in joined
+        if not (has_only_text and self._redactor.finds_nothing(texts)):
+            return False
+        self._harmless.update(text for text in texts if len(text) <= _HARMLESS_CHARS_MAX)
+        return True
 
     def text(self, text: str) -> str:
         """Return a text that any store can hold and anyone may read."""
+        if text in self._harmless:
+            return text
+        cleaned = self._cleaned(text)
+        if len(text) <= _HARMLESS_CHARS_MAX and cleaned == text:
+            self._harmless.add(text)
+        return cleaned
+
+    def _cleaned(self, text: str) -> str:
         if not text.isascii():
             text = self._without_surrogates(text)
         if "\0" in text:
@@ -63,6 +87,10 @@ class Cleaner:
             return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return text
 
+    def payload(self, value: object) -> Json:
+        """Return a whole payload as plain JSON; one that needs no cleaning, as most, is returned as it is."""
+        return value if self.is_clean(value) else self.value(value)
+
     def value(self, value: object, depth: int = 0) -> Json:
         """Return a value as plain JSON, with times kept as times."""
         if isinstance(value, str):
@@ -85,11 +113,11 @@ class Cleaner:
     def _mapping(self, value: Mapping[object, object], depth: int) -> dict[str, Json]:
         cleaned: dict[str, Json] = {}
         for key, item in value.items():
-            name = key if isinstance(key, str) else str(key)
-            if isinstance(item, str) and is_secret_key(name):
-                cleaned[self.text(name)] = self._kept_under_secret_key(name, item)
+            name = self.text(key if isinstance(key, str) else str(key))
+            if isinstance(item, str) and self._redactor.is_secret_key(name):
+                cleaned[name] = self._kept_under_secret_key(name, item)
             else:
-                cleaned[self.text(name)] = self.value(item, depth + 1)
+                cleaned[name] = self.value(item, depth + 1)
         return cleaned
 
     def _kept_under_secret_key(self, name: str, item: str) -> str:
@@ -123,20 +151,41 @@ class Cleaner:
         return self.text(str(value))
 
 
-_secret_keys: dict[str, bool] = {}
+def _is_plain(value: object, texts: list[str], redactor: Redactor, depth: int) -> bool:
+    """Tell whether a value is JSON that any store takes, gathering its texts on the way."""
+    kind = type(value)
+    if kind is str:
+        if value not in redactor.harmless:
+            texts.append(cast("str", value))
+        return True
+    if value is None or kind is bool or (kind is float and math.isfinite(cast("float", value))):
+        return True
+    if kind is int:
+        return -INTEGER_MAX - 1 <= cast("int", value) <= INTEGER_MAX
+    if depth >= PAYLOAD_DEPTH_MAX:
+        return False
+    if kind is list:
+        for item in cast("list[object]", value):  # noqa: SIM110  a loop is faster here, where every record passes
+            if not _is_plain(item, texts, redactor, depth + 1):
+                return False
+        return True
+    return kind is dict and _is_plain_record(cast("dict[object, object]", value), texts, redactor, depth + 1)
 
 
-def is_secret_key(name: str) -> bool:
-    """Tell whether a value under this name is a secret whatever it looks like."""
-    known = _secret_keys.get(name)
-    if known is None:
-        if len(_secret_keys) >= _KEYS_REMEMBERED_MAX:
-            _secret_keys.clear()
-        try:
-            known = _secret_keys[name] = SECRET_KEY.search(name) is not None
-        except UnicodeEncodeError:
-            known = False
-    return known
+def _is_plain_record(record: dict[object, object], texts: list[str], redactor: Redactor, depth: int) -> bool:
+    for key, item in record.items():
+        if type(key) is not str:
+            return False
+        if key not in redactor.harmless:
+            texts.append(key)
+        if type(item) is str:
+            if redactor.is_secret_key(key):
+                return False
+            if item not in redactor.harmless:
+                texts.append(item)
+        elif not _is_plain(item, texts, redactor, depth):
+            return False
+    return True
 
 
 def _parsed_integer(digits: str) -> int | str:

@@ -63,6 +63,7 @@ _COMMANDS: dict[str, AccessKind] = {
     **dict.fromkeys(_SEARCHERS, "search"),
     **dict.fromkeys(_WRITERS, "write"),
 }
+_TOUCHES = re.compile(r">|\*\*\* Begin Patch|\b(?:sed|cp|" + "|".join(_COMMANDS) + r")\b")
 _SEPARATORS = frozenset({"|", "||", "&&", ";", "&", "(", ")", "\n"})
 _REDIRECTS = frozenset({">", ">>", "&>", ">|"})
 _COMMAND_CHARS_MAX = 20_000
@@ -97,14 +98,15 @@ def _storable(path: str) -> bool:
 def _named(name: str, arguments: dict[str, Any], result: str | None) -> Iterator[tuple[AccessKind, str]]:
     for kind, keys in _TOOLS.get(name, ()):
         for key in keys:
-            yield from _all(kind, _paths_under(arguments.get(key), is_list=key in _COMMA_LISTS))
+            value = arguments.get(key)
+            if value is not None:
+                yield from _all(kind, _paths_under(value, is_list=key in _COMMA_LISTS))
     if name in _PATCHES:
         yield from _patched(arguments)
     if name in _SHELLS:
         yield from _commanded(_command_text(arguments))
     if result and name in _RESULT_KINDS:
-        kind = _RESULT_KINDS[name]
-        yield from _all(kind, _paths_in_result(result))
+        yield from _all(_RESULT_KINDS[name], _paths_in_result(result))
 
 
 def _all(kind: AccessKind, paths: Iterable[str]) -> Iterator[tuple[AccessKind, str]]:
@@ -136,6 +138,8 @@ def _command_text(arguments: dict[str, Any]) -> str:
 
 def _commanded(command: str) -> Iterator[tuple[AccessKind, str]]:
     """Read the simple commands of a shell line; what a program does with its own arguments is not guessed."""
+    if not _TOUCHES.search(command):
+        return
     if "*** Begin Patch" in command:
         yield from _all("write", _PATCHED.findall(command))
         return

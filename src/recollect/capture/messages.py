@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.capture.clean import Cleaner
 from recollect.capture.paths import place_of
-from recollect.capture.secrets import default_redactor
 from recollect.capture.shapes import read_message
 from recollect.capture.turns import Reading, build_turns
 from recollect.clock import SystemClock
@@ -26,6 +25,8 @@ def messages_to_turns(messages: Iterable[Any], *, cwd: str | None = None, now: d
     A turn is a user message and everything up to the next one. What is unreadable is left out; `InputError` is raised
     only when `messages` is no list at all. `cwd` makes file paths relative to its project.
     """
+    from recollect.capture.secrets import default_redactor  # noqa: PLC0415  the rules load when something is to be cleaned
+
     reading = Reading(Cleaner(default_redactor()), now or SystemClock().now(), place_of(cwd))
     return place_turns(read_turns(messages, reading), Head(conversation_id=""))
 
@@ -35,5 +36,5 @@ def read_turns(messages: object, reading: Reading) -> list[Turn]:
     if isinstance(messages, str | bytes | dict) or not isinstance(messages, Iterable):
         msg = f"messages are a list of chat messages, not {type(messages).__name__}"
         raise InputError(msg)
-    read = [read_message(reading.cleaner.value(item), reading.notes) for item in messages]
+    read = [read_message(item, reading.notes) for item in reading.cleaner.payload(list(messages))]
     return build_turns([message for message in read if message is not None], reading)

@@ -41,7 +41,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_payload(document: object, reading: Reading) -> Payload:
     """Read one payload; raises InputError when it holds no message at all."""
-    cleaned = reading.cleaner.value(document)
+    cleaned = reading.cleaner.payload(document)
     if not isinstance(cleaned, dict):
         msg = f"a payload is a JSON object with messages, not {_kind(document)}"
         raise InputError(msg)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,6 +15,9 @@ from recollect.errors import InputError
 if TYPE_CHECKING:
     from recollect.capture.turns import Reading
     from recollect.model import Turn, TurnStatus
+
+
+_TEXTS = ("user", "assistant", "system", "reasoning", "request_id")
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,11 +37,12 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 def said_turn(said: Said, reading: Reading, status: TurnStatus = "complete") -> Turn:
     """Build the turn; raises InputError when nothing was said or done, or a part is of the wrong type."""
-    for name in ("user", "assistant", "system", "reasoning", "request_id"):
+    for name in _TEXTS:
         value = getattr(said, name)
         if value is not None and not isinstance(value, str):
             msg = f"{name} is text, not {type(value).__name__}: pass a list of messages as messages="
             raise InputError(msg)
+    said = _cleaned(said, reading)
     messages = _messages(said, reading)
     if not messages:
         msg = "there is nothing to record: give user=, assistant=, tool_calls= or messages="
@@ -46,39 +50,54 @@ def said_turn(said: Said, reading: Reading, status: TurnStatus = "complete") -> 
     turns = build_turns(messages, reading)
     turn = with_parts(
         with_status(turns[0], status),
-        context_files=_records("context_files", said.context_files, reading),
-        changes=_records("changes", said.changes, reading),
-        checkpoints=_records("checkpoints", said.checkpoints, reading),
+        context_files=_records("context_files", said.context_files),
+        changes=_records("changes", said.changes),
+        checkpoints=_records("checkpoints", said.checkpoints),
         time=turns[0].started_at,
         reading=reading,
     )
-    return msgspec.structs.replace(turn, request_id=None if said.request_id is None else reading.cleaner.text(said.request_id))
+    return msgspec.structs.replace(turn, request_id=said.request_id)
+
+
+_LISTS = ("tool_calls", "context_files", "changes", "checkpoints")
+
+
+def _cleaned(said: Said, reading: Reading) -> Said:
+    """Clean all of it, in one pass when there is nothing to clean."""
+    for name in _LISTS:
+        given = getattr(said, name)
+        if isinstance(given, str | bytes | dict):
+            msg = f"{name} is a list of objects, not {type(given).__name__}"
+            raise InputError(msg)
+    parts = [list(getattr(said, name)) for name in _LISTS]
+    if reading.cleaner.is_clean([said.user, said.assistant, said.system, said.reasoning, said.request_id, *parts]):
+        return said
+    cleaned: dict[str, Any] = {name: reading.cleaner.value(part) for name, part in zip(_LISTS, parts, strict=True)}
+    for name in _TEXTS:
+        text = getattr(said, name)
+        cleaned[name] = None if text is None else reading.cleaner.text(text)
+    return msgspec.structs.replace(said, **cleaned)
 
 
 def _messages(said: Said, reading: Reading) -> list[RawMessage]:
-    clean = reading.cleaner.text
     time = said.timestamp
     messages: list[RawMessage] = []
     if said.system is not None:
-        messages.append(RawMessage(role="system", text=clean(said.system), timestamp=time))
+        messages.append(RawMessage(role="system", text=said.system, timestamp=time))
     if said.user is not None:
-        messages.append(RawMessage(role="user", text=clean(said.user), timestamp=time))
-    calls = [read_call(call, reading.notes) for call in _records("tool_calls", said.tool_calls, reading)]
+        messages.append(RawMessage(role="user", text=said.user, timestamp=time))
+    calls = [read_call(call, reading.notes) for call in _records("tool_calls", said.tool_calls)]
     if said.assistant is not None or said.reasoning is not None or calls:
-        answer = RawMessage(role="assistant", text=clean(said.assistant or ""), timestamp=time)
-        answer.reasoning = clean(said.reasoning) if said.reasoning else None
+        answer = RawMessage(role="assistant", text=said.assistant or "", timestamp=time)
+        answer.reasoning = said.reasoning or None
         answer.calls = [call for call in calls if call is not None]
         messages.append(answer)
     return messages
 
 
-def _records(name: str, given: Sequence[Any], reading: Reading) -> list[dict[str, Any]]:
-    if isinstance(given, str | bytes | dict):
-        msg = f"{name} is a list of objects, not {type(given).__name__}"
-        raise InputError(msg)
-    cleaned = cast("list[Any]", reading.cleaner.value(list(given)))
-    unreadable = sum(not isinstance(item, dict) for item in cleaned)
+def _records(name: str, given: Sequence[Any]) -> list[dict[str, Any]]:
+    unreadable = sum(not isinstance(item, dict) for item in given)
     if unreadable:
         msg = f"{name} holds {unreadable} item{'s' * (unreadable > 1)} that {'are' if unreadable > 1 else 'is'} no object: give dicts"
         raise InputError(msg)
-    return cast("list[dict[str, Any]]", cleaned)
+    return list(given)

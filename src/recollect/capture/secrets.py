@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _RULES_PACKAGE = "secretscreen"
 _RULES_FILE = "gitleaks.toml"
+_KEYS_REMEMBERED_MAX = 10_000
 _MATCH_MEMORY_BYTES_MAX = 64 * 1024 * 1024
 
 _ASSIGNED = (
@@ -92,7 +94,12 @@ ASSIGNMENT_RULES = tuple(
     for value in (_QUOTED_VALUE, _BARE_VALUE)
 )
 
-SECRET_KEY = re2.compile(
+# between texts that are looked at together: no rule's white space crosses it, and every rule's edge accepts it
+_SEPARATOR = "\n\x1e\n"
+_ANCHORED = re.compile(r"\^|\$|\\A|\\z|\\b")
+_PLACEHOLDER = re.compile(rb"\[redacted:[\w.-]+\]$")
+
+SECRET_KEY = re.compile(
     r"(?i)^(?:[a-z0-9]+[_-])*(?:passwor[dt]|passwd|passphrase|pwd|secret|secret[_-]?key|client[_-]?secret|api[_-]?key|apikey"
     r"|access[_-]?key|private[_-]?key|auth[_-]?token|access[_-]?token|refresh[_-]?token|bearer[_-]?token|token|authorization)$"
 )
@@ -186,15 +193,22 @@ def _options() -> Any:
 
 
 class Redactor:
-    """Removes secrets from text by a fixed set of rules; safe to share between threads."""
+    """Removes secrets from text by a fixed set of rules; safe to share between threads.
 
-    def __init__(self, rules: Iterable[SecretRule], exceptions: Sequence[str] = ()) -> None:
+    `can_join` says that a rule which finds a secret in a text also finds it among several texts with the separator
+    between them, so that many small texts can be looked at in one pass.
+    """
+
+    def __init__(self, rules: Iterable[SecretRule], exceptions: Sequence[str] = (), *, can_join: bool = False) -> None:
         self.rules = tuple(rules)
         self._compiled: dict[int, _CompiledRule] = {}
         self._exceptions = [_exception(regex) for regex in exceptions]
         self._keywords: list[tuple[int, ...]] = []
         self._always = tuple(n for n, rule in enumerate(self.rules) if not rule.keywords)
         self._found_keywords = self._keyword_set()
+        self.harmless: set[str] = set()  # short texts that these rules are known to leave as they are
+        self._secret_keys: dict[str, bool] = {}
+        self._can_join = can_join
 
     def _keyword_set(self) -> Any:
         by_keyword: dict[str, list[int]] = {}
@@ -208,12 +222,30 @@ class Redactor:
         found.Compile()
         return found
 
+    def is_secret_key(self, name: str) -> bool:
+        """Tell whether a value under this name is a secret whatever it looks like."""
+        known = self._secret_keys.get(name)
+        if known is None:
+            if len(self._secret_keys) >= _KEYS_REMEMBERED_MAX:
+                self._secret_keys.clear()
+            known = self._secret_keys[name] = SECRET_KEY.match(name) is not None
+        return known
+
     def redact(self, text: str) -> str:
         """Return the text with each secret replaced by a placeholder that names its kind."""
         raw = text.encode()
+        spans = self._spans(raw)
+        return self._replaced(raw, sorted(spans)).decode() if spans else text
+
+    def finds_nothing(self, texts: Sequence[str]) -> bool:
+        """Tell whether none of many texts holds a secret, in one pass over all of them; False may mean "not known"."""
+        return self._can_join and not self._spans(_SEPARATOR.join(texts).encode())
+
+    def _spans(self, raw: bytes) -> list[tuple[int, int, int]]:
+        """Return where secrets stand, each with the number of its rule."""
         found = self._found_keywords.Match(raw)
         if not found and not self._always:
-            return text
+            return []
         numbers = {n for keyword in found or () for n in self._keywords[keyword]}.union(self._always)
         spans: list[tuple[int, int, int]] = []
         for n in numbers:
@@ -221,9 +253,10 @@ class Redactor:
             if rule is None:
                 rule = self._compiled[n] = _CompiledRule(self.rules[n])
             spans += [(start, end, n) for start, end in rule.spans(raw)]
+        kept = [span for span in spans if not _PLACEHOLDER.match(raw[span[0] : span[1]])]
         if self._exceptions:
-            spans = [span for span in spans if not any(regex.search(raw[span[0] : span[1]]) for regex in self._exceptions)]
-        return self._replaced(raw, sorted(spans)).decode() if spans else text
+            kept = [span for span in kept if not any(regex.search(raw[span[0] : span[1]]) for regex in self._exceptions)]
+        return kept
 
     def _replaced(self, raw: bytes, spans: list[tuple[int, int, int]]) -> bytes:
         """Replace sorted spans; of those that overlap the union goes, under the name of the foremost rule."""
@@ -255,7 +288,9 @@ def default_redactor() -> Redactor:
 
 def redactor_with(rules: Sequence[SecretRule], exceptions: Sequence[str]) -> Redactor:
     """Return a redactor with the shipped rules, the user's own, and the user's exceptions."""
-    redactor = Redactor([*rules, *OWN_RULES, *library_rules(), *ASSIGNMENT_RULES], exceptions)
+    can_join = not any(_ANCHORED.search(rule.regex) for rule in rules)  # the shipped rules are all of a kind that can be joined
+    shipped = sorted(library_rules(), key=lambda rule: rule.kind.startswith("generic"))  # a particular name is better
+    redactor = Redactor([*rules, *OWN_RULES, *shipped, *ASSIGNMENT_RULES], exceptions, can_join=can_join)
     for n, rule in enumerate(redactor.rules):
         if rule in rules:
             redactor._compiled[n] = _CompiledRule(rule)  # noqa: SLF001  a wrong rule is an error now, not at the first match

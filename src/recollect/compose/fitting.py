@@ -19,7 +19,9 @@ def fit_turn(turn: Turn, max_chars: int) -> Turn:
     """Return a turn whose texts are cut, longest first, to about `max_chars` characters; each cut leaves its mark."""
     if turn.char_count <= max_chars:
         return turn
-    share = _share(sorted(_sizes(turn)), max_chars)
+    sizes = sorted(_sizes(turn))
+    around = turn.char_count - sum(sizes)  # what stands between the texts: the braces and keys of arguments
+    share = _share(sizes, max_chars - around)
     messages = tuple(_fit_message(message, share) for message in turn.messages)
     calls = tuple(_fit_call(call, share) for call in turn.tool_calls)
     return _replace(turn, messages=messages, tool_calls=calls, char_count=char_count(messages, calls))

@@ -14,7 +14,7 @@ import msgspec
 
 from recollect.limits import PASSAGE_CHARS_MAX, PASSAGES_PER_TURN_MAX, TOOL_STEP_CHARS_MAX
 from recollect.model import Passage
-from recollect.text import cut, terms
+from recollect.text import cut, term_text
 
 if TYPE_CHECKING:
     from recollect.model import PassagePart, ToolCall, Turn
@@ -40,9 +40,9 @@ def cut_passages(turn: Turn) -> tuple[Passage, ...]:
 
 def _add(found: list[Passage], part: PassagePart, ordinal: int, text: str) -> None:
     for start, end in stretches(text):
-        words = terms(text if start == 0 and end == len(text) else text[start:end])
+        words = term_text(text[start:end])
         if words:
-            found.append(Passage(part=part, ordinal=ordinal, start=start, end=end, terms=" ".join(words)))
+            found.append(Passage(part=part, ordinal=ordinal, start=start, end=end, terms=words))
 
 
 def stretches(text: str) -> list[tuple[int, int]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 import time
 import unicodedata
@@ -27,6 +26,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 _THOUSAND = 1_000
 _PROGRESS_SECONDS = 0.2
 _WIDTH_MIN = 40
+_WIDTH_DEFAULT = 100
 
 
 def is_terminal() -> bool:
@@ -68,7 +68,12 @@ def columns(text: str) -> int:
 
 def width() -> int:
     """Return the columns there are."""
-    return max(shutil.get_terminal_size((100, 24)).columns, _WIDTH_MIN)
+    told = os.environ.get("COLUMNS", "")
+    try:
+        found = int(told) if told.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError):
+        found = _WIDTH_DEFAULT
+    return max(found, _WIDTH_MIN)
 
 
 def print_json(value: object) -> None:

@@ -70,8 +70,8 @@ def key_of(connection: Connection, workspace: str, conversation_id: str) -> int:
     """Return the key of a conversation that can be seen, or raise `NotFoundError`."""
     key = connection.value(
         """
-        select c.pk from conversation c join workspace w on w.pk = c.workspace_pk
-        where w.name = ? and c.uuid = ? and c.status <> 'removed'
+        select pk from conversation
+        where workspace_pk = (select pk from workspace where name = ?) and uuid = ? and status <> 'removed'
         """,
         (workspace, conversation_id),
     )

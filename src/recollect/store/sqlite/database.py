@@ -12,6 +12,7 @@ import os
 import random
 import threading
 import time
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
 
 import apsw
@@ -201,7 +202,8 @@ class _Lane:
         self._name = name
         self._connection: Connection | None = None
         self._lock = threading.Lock()
-        self._executor: Any = None
+        self._thread: threading.Thread | None = None
+        self._asked: SimpleQueue[tuple[Callable[[Connection], Any], Callable[[Any, BaseException | None], object]] | None] = SimpleQueue()
         self._closed = False
 
     def run(self, work: Callable[[Connection], _T]) -> _T:
@@ -217,17 +219,41 @@ class _Lane:
     async def run_async(self, work: Callable[[Connection], _T]) -> _T:
         """Run in the lane's own thread while the event loop goes on; a cancelled caller does not cancel the work."""
         import asyncio  # noqa: PLC0415  doors without an event loop never pay for one
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  as above
 
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(1, thread_name_prefix=self._name)
-        future = asyncio.get_running_loop().run_in_executor(self._executor, self.run, work)
-        return await asyncio.shield(future)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+            self._thread.start()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[_T] = loop.create_future()
+
+        def done(result: _T | None, error: BaseException | None) -> None:
+            if not future.cancelled():
+                if error is None:
+                    future.set_result(cast("_T", result))
+                else:
+                    future.set_exception(error)
+
+        self._asked.put((work, lambda result, error: loop.call_soon_threadsafe(done, result, error)))
+        return await future
+
+    def _serve(self) -> None:
+        """Do what is asked, in order, until asked for nothing."""
+        while (asked := self._asked.get()) is not None:
+            work, answer = asked
+            result, error = None, None
+            try:
+                result = self.run(work)
+            except BaseException as raised:  # noqa: BLE001  it is raised again where the work was asked for
+                error = raised
+            with contextlib.suppress(RuntimeError):  # the loop that asked is gone; the work is done all the same
+                answer(result, error)
+            del work, answer, asked, result, error
 
     def close(self) -> None:
         """Finish what was begun, then close."""
-        if self._executor is not None:
-            self._executor.shutdown(wait=True)
+        if self._thread is not None:
+            self._asked.put(None)
+            self._thread.join()
         with self._lock:
             self._closed = True
             if self._connection is not None:

@@ -250,7 +250,8 @@ def _changes(connection: Connection, keys: str) -> defaultdict[int, list[CodeCha
             CodeChange(
                 id=row[1], file_path=row[2], change_type=row[3], change_summary=row[4], git_commit=row[5], line_start=row[6],
                 line_end=row[7], function_name=row[8], lines_added=row[9], lines_removed=row[10], code_before_hash=row[11],
-                code_after_hash=row[12], diff=row[13], severity=row[14], language=row[15], tool_call_id=row[16], diff_chunk_id=row[17], timestamp=moment(row[18]),
+                code_after_hash=row[12], diff=row[13], severity=row[14], language=row[15], tool_call_id=row[16],
+                diff_chunk_id=row[17], timestamp=moment(row[18]),
             )
         )  # fmt: skip
     return found

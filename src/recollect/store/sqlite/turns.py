@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from recollect.clock import iso
 from recollect.errors import NotFoundError
 from recollect.limits import PASSAGES_PER_CONVERSATION_MAX
@@ -75,57 +77,76 @@ class SqliteTurns:
         return await self._database.write(lambda connection: _forget_before(connection, workspace, moment, project_id))
 
 
+class _Target(msgspec.Struct, frozen=True):
+    """The conversation that is written to: its keys, its numbers, and where it goes on."""
+
+    key: int
+    project_pk: int
+    first_passage: int
+    next_passage: int
+    next_index: int
+    next_sequence: int
+    inherited_to: int
+
+
+def _target(connection: Connection, workspace: str, conversation_id: str) -> _Target:
+    row = connection.row(
+        """
+        select pk, project_pk, workspace_pk, (select number from project where pk = project_pk), number, next_passage, next_index,
+            next_sequence, case when parent_pk is null then -1 else from_turn end
+        from conversation where workspace_pk = (select pk from workspace where name = ?) and uuid = ? and status <> 'removed'
+        """,
+        (workspace, conversation_id),
+    )
+    if row is None:
+        msg = f"there is no conversation {conversation_id!r} in workspace {workspace!r}: `recollect conversations` lists them"
+        raise NotFoundError(msg)
+    return _Target(row[0], row[1], conversation_range(row[2], row[3], row[4])[0], row[5], row[6], row[7], row[8])
+
+
 def _record(connection: Connection, workspace: str, conversation_id: str, recording: Recording, at: datetime) -> Outcome:
-    key = key_of(connection, workspace, conversation_id)
-    decided = plan(_situation(connection, key, conversation_id, recording), recording)
+    target = _target(connection, workspace, conversation_id)
+    decided = plan(_situation(connection, target, conversation_id, recording), recording)
     if decided.status in {"unchanged", "moved"}:
         return Outcome(status=decided.status, turns=decided.insert)
     if decided.remove_ids:
         rows = connection.rows(
-            "select pk from turn where conversation_pk = ? and uuid in (select value from json_each(?))", (key, as_json(decided.remove_ids))
+            "select pk from turn where conversation_pk = ? and uuid in (select value from json_each(?))",
+            (target.key, as_json(decided.remove_ids)),
         )
         _delete(connection, [row[0] for row in rows])
     if decided.truncate_from is not None:
-        _delete(connection, _keys_in(connection, key, decided.truncate_from, None, None, newest=False))
-        connection.run("update conversation set next_index = 0, next_sequence = 0 where pk = ?", (key,))
+        _delete(connection, _keys_in(connection, target.key, decided.truncate_from, None, None, newest=False))
+        connection.run("update conversation set next_index = 0, next_sequence = 0 where pk = ?", (target.key,))
     if decided.shift_after is not None:
-        connection.run(
-            """
-            update message set sequence = sequence + ? where turn_pk in (select pk from turn where conversation_pk = ? and turn_index > ?)
-            """,
-            (decided.shift_by, key, decided.shift_after),
-        )
+        _shift(connection, target.key, decided.shift_after, decided.shift_by)
+    next_passage = target.next_passage
     for turn, draft in zip(decided.insert, recording.drafts, strict=True):
-        _insert(connection, key, turn, draft.passages)
+        next_passage = _insert(connection, target, turn, draft.passages, next_passage)
     if decided.status == "created" and not recording.keep_places:
-        _advance(connection, key, decided.insert, at)
+        _advance(connection, target.key, decided.insert, next_passage, at)
     else:
-        recount(connection, key)
-        _touch(connection, key, at)
+        _recounted(connection, target.key, next_passage, at)
     return Outcome(status=decided.status, turns=decided.insert)
 
 
-def _situation(connection: Connection, key: int, conversation_id: str, recording: Recording) -> Situation:
-    row = connection.row("select next_index, next_sequence, parent_pk, from_turn, project_pk from conversation where pk = ?", (key,))
-    if row is None:
-        msg = f"there is no conversation {conversation_id!r}"
-        raise NotFoundError(msg)
-    head = Head(conversation_id=conversation_id, next_index=row[0], next_sequence=row[1])
+def _situation(connection: Connection, target: _Target, conversation_id: str, recording: Recording) -> Situation:
+    head = Head(conversation_id=conversation_id, next_index=target.next_index, next_sequence=target.next_sequence)
     known: tuple[KnownTurn, ...] = ()
     if recording.request_id is not None:
-        known = _known(connection, row[4], recording.request_id)
+        known = _known(connection, target.project_pk, recording.request_id)
     if not known and recording.truncate_from is None:
         return Situation(head=head)
     return Situation(
         head=head,
         known=known,
-        inherited_to=row[3] if row[2] is not None else -1,
-        forked_at=connection.value("select coalesce(max(from_turn), -1) from conversation where parent_pk = ?", (key,)),
+        inherited_to=target.inherited_to,
+        forked_at=connection.value("select coalesce(max(from_turn), -1) from conversation where parent_pk = ?", (target.key,)),
         cut_sequence=connection.value(
             """
             select coalesce(min(sequence), ?3) from turn join message on turn_pk = turn.pk where conversation_pk = ?1 and turn_index >= ?2
             """,
-            (key, recording.truncate_from, head.next_sequence),
+            (target.key, recording.truncate_from, head.next_sequence),
         ),
     )
 
@@ -146,7 +167,8 @@ def _known(connection: Connection, project_pk: int, request_id: str) -> tuple[Kn
     )
 
 
-def _insert(connection: Connection, conversation_pk: int, turn: Turn, passages: tuple[Passage, ...]) -> None:
+def _insert(connection: Connection, target: _Target, turn: Turn, passages: tuple[Passage, ...], next_passage: int) -> int:
+    """Insert a turn with all its parts; returns the place of the next passage."""
     turn_pk = connection.inserted(
         """
         insert into turn (conversation_pk, uuid, turn_index, request_id, request_ordinal, status, model, chat_mode, finish_reason,
@@ -154,7 +176,7 @@ def _insert(connection: Connection, conversation_pk: int, turn: Turn, passages: 
             content_hash, checksum)
         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        turn_row(turn, conversation_pk, checksum(turn)),
+        turn_row(turn, target.key, checksum(turn)),
     )
     connection.run_many(
         """
@@ -164,37 +186,49 @@ def _insert(connection: Connection, conversation_pk: int, turn: Turn, passages: 
         """,
         [message_row(message, turn_pk) for message in turn.messages],
     )
-    files = _file_keys(connection, conversation_pk, turn)
-    for call in turn.tool_calls:
-        _insert_call(connection, turn_pk, call, files)
+    files = _file_keys(connection, target.project_pk, turn)
+    if turn.tool_calls:
+        _insert_calls(connection, turn_pk, turn.tool_calls, files)
     if turn.context_files or turn.changes or turn.checkpoints:
         _insert_parts(connection, turn_pk, turn, files)
-    if passages:
-        _insert_passages(connection, conversation_pk, turn_pk, passages)
-
-
-def _insert_call(connection: Connection, turn_pk: int, call: ToolCall, files: dict[str, int]) -> None:
-    call_pk = connection.inserted(
-        """
-        insert into tool_call (turn_pk, uuid, message_id, tool_call_id, tool_name, arguments, arguments_hash, source_hash, status,
-            duration_ms, call_order, iteration, timestamp, diff_chunk_id)
-        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        call_row(call, turn_pk),
+    following = checked("passages in a conversation", next_passage + len(passages), PASSAGES_PER_CONVERSATION_MAX)
+    first = target.first_passage + next_passage
+    connection.run_many(
+        "insert into passage (number, turn_pk, part, ordinal, start, end, length, terms) values (?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (first + n, turn_pk, part.part, part.ordinal, part.start, part.end, part.terms.count(" ") + 1, part.terms)
+            for n, part in enumerate(passages)
+        ],
     )
-    if call.result is not None:
-        connection.run(
-            """
-            insert into tool_result (tool_call_pk, uuid, success, result, error, result_size_bytes, content_hash, source_hash, timestamp)
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            result_row(call.result, call_pk),
-        )
-    if call.accessed:
-        connection.run_many(
-            "insert into access (tool_call_pk, position, code_file_pk, kind, temporary, generated) values (?, ?, ?, ?, ?, ?)",
-            [(call_pk, n, files[part.path], part.kind, part.temporary, part.generated) for n, part in enumerate(call.accessed)],
-        )
+    return following
+
+
+def _insert_calls(connection: Connection, turn_pk: int, calls: tuple[ToolCall, ...], files: dict[str, int]) -> None:
+    first = int(connection.value("select coalesce(max(pk), 0) + 1 from tool_call"))
+    keyed = list(enumerate(calls, first))
+    connection.run_many(
+        """
+        insert into tool_call (pk, turn_pk, uuid, message_id, tool_call_id, tool_name, arguments, arguments_hash, source_hash, status,
+            duration_ms, call_order, iteration, timestamp, diff_chunk_id)
+        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        [(key, *call_row(call, turn_pk)) for key, call in keyed],
+    )
+    connection.run_many(
+        """
+        insert into tool_result (tool_call_pk, uuid, success, result, error, result_size_bytes, content_hash, source_hash, timestamp)
+        values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        [result_row(call.result, key) for key, call in keyed if call.result is not None],
+    )
+    connection.run_many(
+        "insert into access (tool_call_pk, position, code_file_pk, kind, temporary, generated) values (?, ?, ?, ?, ?, ?)",
+        [
+            (key, n, files[part.path], part.kind, part.temporary, part.generated)
+            for key, call in keyed
+            for n, part in enumerate(call.accessed)
+        ],
+    )
 
 
 def _insert_parts(connection: Connection, turn_pk: int, turn: Turn, files: dict[str, int]) -> None:
@@ -223,46 +257,26 @@ def _insert_parts(connection: Connection, turn_pk: int, turn: Turn, files: dict[
     )
 
 
-def _file_keys(connection: Connection, conversation_pk: int, turn: Turn) -> dict[str, int]:
+def _file_keys(connection: Connection, project_pk: int, turn: Turn) -> dict[str, int]:
     """Return the key of every code file the turn names, creating what is missing."""
     languages: dict[str, str | None] = {part.path: None for call in turn.tool_calls for part in call.accessed}
     languages |= {change.file_path: change.language for change in turn.changes}
     languages |= {part.file_path: part.language for part in turn.context_files}
     if not languages:
         return {}
-    project_pk = connection.value("select project_pk from conversation where pk = ?", (conversation_pk,))
-    keys: dict[str, int] = {}
+    found = connection.rows(
+        "select file_path, pk from code_file where project_pk = ? and file_path in (select value from json_each(?))",
+        (project_pk, as_json(list(languages))),
+    )
+    keys: dict[str, int] = dict(found)
     for path, language in languages.items():
-        key = connection.value("select pk from code_file where project_pk = ? and file_path = ?", (project_pk, path))
-        if key is None:
-            key = connection.inserted(
+        if path not in keys:
+            keys[path] = connection.inserted(
                 "insert into code_file (project_pk, file_path, language) values (?, ?, ?)", (project_pk, path, language)
             )
         elif language is not None:
-            connection.run("update code_file set language = coalesce(language, ?) where pk = ?", (language, key))
-        keys[path] = key
+            connection.run("update code_file set language = coalesce(language, ?) where pk = ?", (language, keys[path]))
     return keys
-
-
-def _insert_passages(connection: Connection, conversation_pk: int, turn_pk: int, passages: tuple[Passage, ...]) -> None:
-    row = connection.row(
-        """
-        select c.workspace_pk, p.number, c.number, c.next_passage from conversation c join project p on p.pk = c.project_pk where c.pk = ?
-        """,
-        (conversation_pk,),
-    )
-    if row is None:
-        return
-    first = conversation_range(row[0], row[1], row[2])[0]
-    following = checked("passages in a conversation", row[3] + len(passages), PASSAGES_PER_CONVERSATION_MAX)
-    connection.run_many(
-        "insert into passage (number, turn_pk, part, ordinal, start, end, length, terms) values (?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (first + row[3] + n, turn_pk, part.part, part.ordinal, part.start, part.end, part.terms.count(" ") + 1, part.terms)
-            for n, part in enumerate(passages)
-        ],
-    )
-    connection.run("update conversation set next_passage = ? where pk = ?", (following, conversation_pk))
 
 
 def _delete(connection: Connection, turn_keys: list[int]) -> None:
@@ -283,49 +297,54 @@ def _delete(connection: Connection, turn_keys: list[int]) -> None:
     connection.run("delete from turn where pk in (select value from json_each(?))", (keys,))
 
 
-def _advance(connection: Connection, key: int, turns: tuple[Turn, ...], at: datetime) -> None:
+def _advance(connection: Connection, key: int, turns: tuple[Turn, ...], next_passage: int, at: datetime) -> None:
     messages = sum(len(turn.messages) for turn in turns)
     connection.run(
         """
         update conversation set turn_count = turn_count + ?2, message_count = message_count + ?3, next_index = next_index + ?2,
-            next_sequence = next_sequence + ?3, updated_at = ?4, last_message = coalesce(?5, last_message)
+            next_sequence = next_sequence + ?3, next_passage = ?4, updated_at = ?5, last_message = coalesce(?6, last_message)
         where pk = ?1
         """,
-        (key, len(turns), messages, iso(at), last_message(turns)),
+        (key, len(turns), messages, next_passage, iso(at), last_message(turns)),
     )
 
 
-def _touch(connection: Connection, key: int, at: datetime) -> None:
-    newest = connection.rows(
-        SELECT_TURN + "where c.pk = ? order by turn_index desc limit 1",
-        (key,),
-    )
+def _recounted(connection: Connection, key: int, next_passage: int, at: datetime) -> None:
+    """Count a conversation again after more than an addition at its end."""
+    recount(connection, key)
+    newest = connection.rows(SELECT_TURN + "where c.pk = ? order by turn_index desc limit 1", (key,))
     said = last_message(tuple(turn for turn, _ in read_turns(connection, newest)))
-    connection.run("update conversation set updated_at = ?, last_message = ? where pk = ?", (iso(at), said, key))
+    connection.run(
+        "update conversation set updated_at = ?, last_message = ?, next_passage = ? where pk = ?", (iso(at), said, next_passage, key)
+    )
+
+
+def _shift(connection: Connection, key: int, after: int, by: int) -> None:
+    """Move the sequences of the messages after a turn."""
+    connection.run(
+        "update message set sequence = sequence + ? where turn_pk in (select pk from turn where conversation_pk = ? and turn_index > ?)",
+        (by, key, after),
+    )
 
 
 def _rewrite(connection: Connection, workspace: str, draft: Draft, was: str, at: datetime) -> Turn | None:
     turn = draft.turn
-    key = key_of(connection, workspace, turn.conversation_id)
+    target = _target(connection, workspace, turn.conversation_id)
     row = connection.row(
         """
-        select t.pk, coalesce((select min(sequence) from message where turn_pk = t.pk), c.next_sequence)
-        from turn t join conversation c on c.pk = t.conversation_pk where c.pk = ? and t.uuid = ? and t.content_hash = ?
+        select t.pk, coalesce((select min(sequence) from message where turn_pk = t.pk), ?4),
+            (select count(*) from message where turn_pk = t.pk)
+        from turn t where t.conversation_pk = ?1 and t.uuid = ?2 and t.content_hash = ?3
         """,
-        (key, turn.id, was),
+        (target.key, turn.id, was, target.next_sequence),
     )
     if row is None:
         return None
     placed = place_turn(turn, turn.conversation_id, turn.index, row[1])
-    before = connection.value("select count(*) from message where turn_pk = ?", (row[0],))
     _delete(connection, [row[0]])
-    connection.run(
-        "update message set sequence = sequence + ? where turn_pk in (select pk from turn where conversation_pk = ? and turn_index > ?)",
-        (len(placed.messages) - before, key, placed.index),
-    )
-    _insert(connection, key, placed, draft.passages)
-    recount(connection, key)
-    _touch(connection, key, at)
+    _shift(connection, target.key, placed.index, len(placed.messages) - row[2])
+    next_passage = _insert(connection, target, placed, draft.passages, target.next_passage)
+    _recounted(connection, target.key, next_passage, at)
     return placed
 
 

@@ -1,0 +1,45 @@
+"""`make bench`: every benchmark, as a table and as `build/bench.json`; ratios are measured within one run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bench import cold_start, record, redaction  # noqa: E402  the path comes first
+
+AIMS = {
+    "record.ratio_p50": "≤ 2.0",
+    "bulk.record_wall_ms_p99": "< 100 on an idle machine",
+    "redaction.generated_mb_per_cpu_second": "≥ 20",
+    "redaction.transcripts_mb_per_cpu_second": "≥ 20",
+    "cold_start.version_ratio": "≤ 4",
+    "cold_start.conversations_ratio": "≤ 8",
+}
+BENCHMARKS = {
+    "cold_start": cold_start.measure,
+    "redaction": redaction.measure,
+    "record": record.measure_ratio,
+    "bulk": record.measure_bulk,
+}
+
+
+def main() -> None:
+    """Run those named on the command line, or all."""
+    wanted = sys.argv[1:] or list(BENCHMARKS)
+    results: dict[str, dict[str, float | str]] = {}
+    print(f"{'measurement':<44} {'value':>14}  aim")
+    for name in wanted:
+        results[name] = dict(BENCHMARKS[name]())
+        for key, value in results[name].items():
+            print(f"{name + '.' + key:<44} {value!s:>14}  {AIMS.get(f'{name}.{key}', '')}", flush=True)
+    target = ROOT / "build" / "bench.json"
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from recollect.capture.clean import Cleaner
+from recollect.capture.paths import Place
+from recollect.capture.payload import Payload, read_payload
+from recollect.capture.secrets import default_redactor
+from recollect.capture.turns import Reading
+from recollect.errors import InputError
+from tests.kit import START, said
+
+
+def read(document: object, place: Place | None = None) -> tuple[Payload, dict[str, int]]:
+    reading = Reading(Cleaner(default_redactor()), START, place)
+    return read_payload(document, reading), dict(reading.notes)
+
+
+def test_the_whole_payload_is_read(everything: dict[str, Any]) -> None:
+    payload, notes = read(everything)
+    assert (payload.request_id, payload.project, payload.chat_id) == ("req_1", "shop", "c1")
+    assert notes == {}
+
+
+def test_the_webhook_variant_names_its_context_otherwise() -> None:
+    payload, _ = read({"messages": said("a"), "context": [{"file_path": "a.py", "usefulness": 1}]})
+    assert [part.usefulness for part in payload.turns[0].context_files] == [1.0]
+
+
+def test_a_missing_usefulness_keeps_the_context_file_as_unknown() -> None:
+    """LESSONS: a missing usefulness lost the context file."""
+    files = [{"file_path": "a.py"}, {"file_path": "b.py", "usefulness": None}, {"file_path": "c.py", "usefulness": 92}, {"file_path": "d.py", "usefulness": -3}]
+    payload, _ = read({"messages": said("a"), "context_files": files})
+    assert [part.usefulness for part in payload.turns[0].context_files] == [None, None, 0.92, 0.0]
+
+
+def test_a_change_keeps_its_tool_call() -> None:
+    """LESSONS: tool_call_id was dropped from code changes."""
+    payload, _ = read({"messages": said("a"), "code_changes": [{"file_path": "a.py", "tool_call_id": "t1"}]})
+    assert payload.turns[0].changes[0].tool_call_id == "t1"
+
+
+def test_the_engines_own_context_file_and_checkpoint_are_taken() -> None:
+    """LESSONS: the engine's real ContextFile, Checkpoint and string compression_strength were refused."""
+    payload, notes = read(
+        {
+            "messages": said("a"),
+            "context_files": [{"file_name": "a.py", "line1": 1, "line2": 9}],
+            "checkpoints": [{"workspace_folder": "/w", "commit_hash": "ae09"}],
+            "model_response": {"compression_strength": "absent"},
+        }
+    )
+    turn = payload.turns[0]
+    assert (turn.context_files[0].line_start, turn.context_files[0].line_end) == (1, 9)
+    assert (turn.checkpoints[0].checkpoint_id, turn.checkpoints[0].workspace_dir) == ("ae09", "/w")
+    assert notes == {}
+
+
+def test_messages_are_ordered_by_their_sequence() -> None:
+    messages = [{"role": "assistant", "content": "b", "sequence": 1}, {"role": "user", "content": "a", "sequence": 0}]
+    payload, _ = read({"messages": messages})
+    assert [m.content for m in payload.turns[0].messages] == ["a", "b"]
+
+
+def test_the_list_of_tool_calls_completes_what_the_messages_made() -> None:
+    messages = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y", "tool_calls": [{"id": "t1", "tool": "edit", "args_hash": "sha256:aa"}]}]
+    listed = [
+        {"tool_call_id": "t1", "tool_name": "edit", "status": "failed", "execution_time_ms": 5},
+        {"tool_call_id": "t2", "tool_name": "ls", "status": "success"},
+    ]
+    payload, _ = read({"messages": messages, "tool_calls": listed})
+    calls = payload.turns[0].tool_calls
+    assert [(c.tool_call_id, c.tool_name, c.status, c.duration_ms, c.arguments_hash[:9]) for c in calls] == [
+        ("t1", "edit", "failed", 5.0, "sha256:aa"),
+        ("t2", "ls", "success", None, "sha256:e3"),
+    ]
+
+
+@pytest.mark.parametrize("broken", [None, 7, "x", [], {}, {"messages": None}, {"messages": []}, {"messages": "x"}, {"messages": [None, 3]}, {"messages": {}}])
+def test_a_payload_without_messages_is_refused(broken: object) -> None:
+    with pytest.raises(InputError):
+        read(broken)
+
+
+def test_parts_of_the_wrong_type_are_counted_and_their_neighbours_kept() -> None:
+    payload, notes = read(
+        {
+            "request_id": ["not", "an", "id"],
+            "chat_meta": "no",
+            "model_response": 3,
+            "messages": said("a", "b"),
+            "context_files": [None, {"file_path": 7}, {"file_path": "good.py", "symbols": "no", "line_start": "x"}],
+            "code_changes": {"file_path": "a.py"},
+            "checkpoints": [{}, {"git_hash": "ae09", "timestamp": "yesterday-ish"}],
+            "tool_calls": [3, {}],
+            "timestamp": "never",
+        }
+    )
+    turn = payload.turns[0]
+    assert [part.file_path for part in turn.context_files] == ["good.py"]
+    assert [part.git_hash for part in turn.checkpoints] == ["ae09"]
+    assert payload.request_id is None
+    assert notes["context_files_unreadable"] == 2
+    assert notes["code_changes_not_a_list"] == 1
+    assert notes["times_unreadable"] == 2
+
+
+def test_paths_are_relative_to_the_project() -> None:
+    payload, _ = read({"messages": said("a"), "context_files": [{"file_path": "/p/src/a.py"}, {"file_path": "/q/b.py"}]}, Place(root="/p", cwd="/p"))
+    assert [part.file_path for part in payload.turns[0].context_files] == ["src/a.py", "/q/b.py"]
