@@ -8,7 +8,7 @@ export UV_LINK_MODE := copy
 # samples and benchmark data, when there is a folder of them beside the checkout
 export RECOLLECT_DATA ?= $(wildcard $(CURDIR)/../shared)
 
-.PHONY: run demo test lint types unit bench soak setup clean docs
+.PHONY: run demo test lint types unit bench soak setup clean generate
 
 run: demo
 
@@ -33,8 +33,8 @@ bench: setup
 soak: setup
 	RECOLLECT_SOAK=1 $(RUN) pytest -n 2 tests/fault tests/property tests/security
 
-docs: setup
-	$(RUN) python docs/generate.py
+generate: setup
+	$(RUN) python tools/generate.py
 
 setup: .venv/.ready
 

@@ -18,8 +18,8 @@ async def test_summaries_keep_their_files_and_findings(memory: Memory) -> None:
     turn = await conversation.record(user="a")
     summary = Summary(
         id="s", conversation_id=conversation.id, level=1, summary="said", actions="done", key_findings=("f1", "f2"),
-        files_mentioned=("a.py",), tools_used=("ls",), topics=("auth",), first_turn=0, last_turn=0, turn_count=1, char_count=4, author="extractive", created_at=NOW,
-        source_ids=(turn.id,),
+        files_mentioned=("a.py",), tools_used=("ls",), topics=("auth",), first_turn=0, last_turn=0, turn_count=1, char_count=4,
+        author="extractive", created_at=NOW, source_ids=(turn.id,),
     )  # fmt: skip
     await memory.store.derived.put_summaries("default", [summary])
     assert await conversation.summaries() == [summary]

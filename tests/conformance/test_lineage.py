@@ -83,6 +83,38 @@ async def test_deleting_a_parent_leaves_its_branches_what_they_inherited(memory:
     assert (stats.turns, stats.messages, stats.tool_calls, stats.passages) == (0, 0, 0, 0)
 
 
+async def test_a_deleted_parent_can_come_back_beside_its_branches(memory: Memory) -> None:
+    parent = await memory.create_conversation(project="p", external_id="s1")
+    await parent.record(user="apples", assistant="x", request_id="r")
+    document = await parent.export()
+    branch = await parent.branch(from_turn=0)
+    await parent.delete()
+    again = await memory.create_conversation(project="p", external_id="s1")
+    assert (again.id, again.info.turn_count) == (parent.id, 0)
+    await memory.import_conversation(document, replace=True)
+    assert await users(branch) == ["apples"]
+    assert {hit.conversation_id for hit in (await memory.search("apples")).hits} == {parent.id, branch.id}
+    await branch.delete()
+    assert await users(again) == ["apples"]
+    assert (await memory.verify()).status == "intact"
+
+
+async def test_a_branch_of_a_deleted_branch_stays_whole(memory: Memory) -> None:
+    parent = await three_turns(memory)
+    child = await parent.branch(from_turn=1)
+    await child.record(user="dates")
+    await child.record(user="figs")
+    one, two = await child.branch(from_turn=2), await child.branch(from_turn=3)
+    await child.delete()
+    assert (await users(one), await users(two)) == (["apples", "bananas", "dates"], ["apples", "bananas", "dates", "figs"])
+    await parent.delete()
+    assert (await users(one), await users(two)) == (["apples", "bananas", "dates"], ["apples", "bananas", "dates", "figs"])
+    await two.delete()
+    assert await users(one) == ["apples", "bananas", "dates"]
+    assert (await memory.stats()).turns == 3
+    assert (await memory.verify()).status == "intact"
+
+
 async def test_deleting_one_of_two_branches_keeps_what_the_other_shows(memory: Memory) -> None:
     parent = await three_turns(memory)
     early, late = await parent.branch(from_turn=0), await parent.branch(from_turn=1)

@@ -103,7 +103,7 @@ def test_the_same_turns_sent_by_many_processes_are_recorded_once(store: str) -> 
 
 
 def test_many_processes_may_create_the_file_at_once(tmp_path: Path) -> None:
-    program = "import sys; from recollect.sync import Memory; m = Memory.open(sys.argv[1]); m.create_conversation(project='p').record(user='x'); m.close()"
+    program = "import sys; from recollect.sync import Memory; Memory.open(sys.argv[1]).create_conversation(project='p').record(user='x')"
     store = f"sqlite://{tmp_path / 'new' / 'memory.db'}"
     processes = [subprocess.Popen([sys.executable, "-c", program, store]) for _ in range(WRITERS)]
     assert [process.wait() for process in processes] == [0] * WRITERS

@@ -11,12 +11,20 @@ from typing import Any
 import apsw
 import pytest
 
-from recollect.errors import DamagedStoreError, InputError, NewerStoreError, StoreBusyError, StoreError, StoreUnavailableError
+from recollect.errors import (
+    DamagedStoreError,
+    InputError,
+    NewerStoreError,
+    RecollectError,
+    StoreBusyError,
+    StoreError,
+    StoreUnavailableError,
+)
 from recollect.running import run_now
 from recollect.store.sqlite import database as database_module
 from recollect.store.sqlite.database import Connection, Database
 from recollect.store.sqlite.migrations import MIGRATIONS
-from recollect.sync import Memory
+from recollect.sync import Conversation, Memory
 from tests.kit import SOAK
 
 
@@ -29,8 +37,17 @@ def filled(path: Path, turns: int = 3) -> str:
     with Memory.open(path) as memory:
         conversation = memory.create_conversation(project="p", title="t")
         for n in range(turns):
-            conversation.record(user=f"question {n}", assistant="answer " * 50, tool_calls=[{"name": "Read", "arguments": {"file_path": "a.py"}, "result": "r" * 400}])
+            conversation.record(
+                user=f"question {n}",
+                assistant="answer " * 50,
+                tool_calls=[{"name": "Read", "arguments": {"file_path": "a.py"}, "result": "r" * 400}],
+            )
         return conversation.id
+
+
+def record_many(conversation: Conversation, count: int) -> None:
+    for _ in range(count):
+        conversation.record(user="more", assistant="x" * 5_000)
 
 
 def raw(path: Path) -> apsw.Connection:
@@ -120,7 +137,9 @@ def test_the_first_schema_half_way_leaves_no_table(path: Path) -> None:
     filled(path)
 
 
-def test_when_any_statement_of_a_write_fails_nothing_of_it_is_there(path: Path, monkeypatch: pytest.MonkeyPatch, everything: dict[str, Any]) -> None:
+def test_when_any_statement_of_a_write_fails_nothing_of_it_is_there(
+    path: Path, monkeypatch: pytest.MonkeyPatch, everything: dict[str, Any]
+) -> None:
     """Every k-th statement of recording a turn with all its parts fails once, for all k."""
     with Memory.open(path) as memory:
         recorded = memory.record({**everything, "request_id": "base"})
@@ -146,13 +165,20 @@ def test_when_any_statement_of_a_write_fails_nothing_of_it_is_there(path: Path, 
         for k in range(1, 200):
             count, failing = 0, k
             try:
-                memory.record({**everything, "request_id": "next", "messages": [{"role": "user", "content": "changed"}]}, conversation=conversation.id)
+                memory.record(
+                    {**everything, "request_id": "next", "messages": [{"role": "user", "content": "changed"}]}, conversation=conversation.id
+                )
             except StoreError:
                 failures += 1
                 failing = 0
                 assert conversation.export() == before
                 after = memory.stats()
-                assert (after.turns, after.messages, after.passages, after.tool_calls) == (counted.turns, counted.messages, counted.passages, counted.tool_calls)
+                assert (after.turns, after.messages, after.passages, after.tool_calls) == (
+                    counted.turns,
+                    counted.messages,
+                    counted.passages,
+                    counted.tool_calls,
+                )
                 continue
             failing = 0
             break
@@ -170,8 +196,7 @@ def test_a_full_disk_is_a_clear_error_and_loses_nothing(path: Path) -> None:
         connection.raw.pragma("max_page_count", pages + 2)
         conversation = memory.load_conversation(conversation_id)
         with pytest.raises(StoreUnavailableError, match="full"):
-            for _ in range(200):
-                conversation.record(user="more", assistant="x" * 5_000)
+            record_many(conversation, 200)
         recorded = conversation.turns()
         connection.raw.pragma("max_page_count", 1_000_000)
         conversation.record(user="room again")
@@ -250,10 +275,7 @@ def test_flipped_bits_are_found_or_harmless(path: Path, tmp_path: Path) -> None:
                 reported += status == "damaged"
                 served = memory.load_conversation(conversation_id).export()
                 assert served == document or status == "damaged"
-        except (StoreError, KeyError):
-            reported += 1
-        except Exception as error:
-            assert type(error).__module__.startswith("recollect"), error
+        except RecollectError:  # anything else would be a traceback for a user
             reported += 1
     print(f"seed {seed}: {reported} of {flips} flips reported")
     assert reported > 0
@@ -292,7 +314,7 @@ def test_the_schema_can_be_read_by_any_sqlite_tool(path: Path) -> None:
     filled(path)
     connection = sqlite3.connect(path)
     rows = connection.execute(
-        "select m.role, m.content from conversation c join turn t on t.conversation_pk = c.pk join message m on m.turn_pk = t.pk order by m.sequence limit 1"
+        "select role, content from turn join message on message.turn_pk = turn.pk order by sequence limit 1"
     ).fetchall()
     assert rows == [("user", "question 0")]
     connection.close()

@@ -139,7 +139,7 @@ TestStore = StoreMachine.TestCase
 def test_the_machine_runs_without_an_event_loop() -> None:
     """The synchronous door is the same class: nothing in it waits."""
 
-    async def nothing(_: Store | None) -> int:  # noqa: RUF029  it is the runner that is tested
+    async def nothing(_: Store | None) -> int:
         return 7
 
     assert run_now(nothing(None)) == 7

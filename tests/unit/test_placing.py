@@ -30,7 +30,9 @@ def test_the_hash_of_a_turn_leaves_out_its_times() -> None:
 
 
 def test_a_checksum_sees_every_part_and_not_the_sequence() -> None:
-    turn = messages_to_turns([*said("a"), {"role": "assistant", "tool_calls": [{"name": "ls", "arguments": {"path": "x"}, "result": "y"}]}], now=START)[0]
+    turn = messages_to_turns(
+        [*said("a"), {"role": "assistant", "tool_calls": [{"name": "ls", "arguments": {"path": "x"}, "result": "y"}]}], now=START
+    )[0]
     base = checksum(turn)
     moved = msgspec.structs.replace(turn, messages=tuple(msgspec.structs.replace(m, sequence=m.sequence + 5) for m in turn.messages))
     assert checksum(moved) == base

@@ -69,28 +69,19 @@ async def _hits(store: Store, workspace: str, best: list[Scored], now: datetime)
         if turn is None:
             continue
         if turn.conversation_id not in conversations:
-            conversations[turn.conversation_id] = await _shown_by(store, workspace, turn)
+            conversations[turn.conversation_id] = await store.conversations.get(workspace, turn.conversation_id)
         hits.append(_hit(turn, one, conversations[turn.conversation_id], now))
     return tuple(hits)
 
 
-async def _shown_by(store: Store, workspace: str, turn: Turn) -> ConversationInfo | None:
-    """Return the conversation that shows a turn: its own, or the oldest branch that inherited it from a removed one."""
-    own = await store.conversations.get(workspace, turn.conversation_id)
-    if own is not None:
-        return own
-    heirs = await store.conversations.branches(workspace, turn.conversation_id)
-    return next((heir for heir in heirs if heir.from_turn is not None and heir.from_turn >= turn.index), None)
-
-
-def _hit(turn: Turn, one: Scored, shown_by: ConversationInfo | None, now: datetime) -> Hit:
+def _hit(turn: Turn, one: Scored, conversation: ConversationInfo | None, now: datetime) -> Hit:
     moment = turn.ended_at or turn.started_at
     return Hit(
         kind="turn",
         id=turn.id,
-        conversation_id=turn.conversation_id if shown_by is None else shown_by.id,
-        conversation_title=None if shown_by is None else shown_by.title,
-        project="" if shown_by is None else shown_by.project,
+        conversation_id=turn.conversation_id,
+        conversation_title=None if conversation is None else conversation.title,
+        project="" if conversation is None else conversation.project,
         turn_index=turn.index,
         question=turn.user,
         answer=turn.assistant,

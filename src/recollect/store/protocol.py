@@ -10,8 +10,8 @@ become visible together or not at all, and survive the death of every process on
 
 **Order.** Turns are ordered by index, messages by sequence, both counting through the conversation; never by time.
 
-**Lineage.** A branch shows its ancestors' turns up to the fork, then its own. Removing a conversation keeps the turns
-that a branch still shows, unless it is told to forget them.
+**Lineage.** A branch shows its ancestors' turns up to the fork, then its own. Removing a conversation hands the turns
+that branches still show over to one of them, under ids that follow from it, unless it is told to forget them.
 
 **Integrity.** What comes out is what went in; what is damaged is reported by `audit.damage`, and is never repaired
 silently.

@@ -146,6 +146,11 @@ def lineage(chain: list[tuple[int, str, int | None]]) -> list[Ancestor]:
     return list(reversed(shown))
 
 
+def chosen_heir(branches: list[tuple[int, int]]) -> int:
+    """Choose, of the branches of a conversation that goes (key, fork), the one that takes its turns: who shows the most, the oldest."""
+    return min(branches, key=lambda branch: (-branch[1], branch[0]))[0]
+
+
 def checked_span(first: int, last: int | None) -> None:
     """Refuse a span of turns that makes no sense."""
     if first < 0 or (last is not None and last < 0):

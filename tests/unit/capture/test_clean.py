@@ -59,7 +59,12 @@ def test_depth_is_cut_not_followed() -> None:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["password=correct-horse9", "token", "x\0y", "\ud800"]),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["password=correct-horse9", "token", "x\0y", "\ud800"]),
     lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(["password", "path"]), inner),
 )
 

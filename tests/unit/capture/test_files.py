@@ -75,10 +75,16 @@ def test_paths_are_found_in_shell_commands(command: str, expected: list[tuple[st
 
 
 def test_paths_are_found_in_results() -> None:
-    assert touched("grep_files", {}, json.dumps({"matches": [{"file": "a.py"}, {"path": "b.py"}, 7]})) == [("search", "a.py"), ("search", "b.py")]
+    assert touched("grep_files", {}, json.dumps({"matches": [{"file": "a.py"}, {"path": "b.py"}, 7]})) == [
+        ("search", "a.py"),
+        ("search", "b.py"),
+    ]
     assert touched("search_files", {}, json.dumps([{"file": "a.py"}])) == [("search", "a.py")]
     assert touched("brain_search", {}, json.dumps({"results": [{"node": {"file": "a.py"}}]})) == [("search", "a.py")]
-    assert touched("Grep", {}, "Found 2 files\n/p/src/a.py\nsrc/b.py:12:text\nnot a path at all\n") == [("search", "src/a.py"), ("search", "src/b.py")]
+    assert touched("Grep", {}, "Found 2 files\n/p/src/a.py\nsrc/b.py:12:text\nnot a path at all\n") == [
+        ("search", "src/a.py"),
+        ("search", "src/b.py"),
+    ]
     assert touched("Glob", {}, "a.py\nb/c.ts\n") == [("list", "a.py"), ("list", "b/c.ts")]
     assert touched("Grep", {}, "{broken json\na.py") == [("search", "a.py")]
 
@@ -97,7 +103,14 @@ def test_paths_are_relative_to_the_project_and_absolute_outside_it() -> None:
 
 
 def test_temporary_and_generated_files_are_marked() -> None:
-    assert [is_temporary(path) for path in ("/tmp/x.py", "a.tmp", "b.swp", "src/a.py", "/var/folders/x", ".cache/x")] == [True, True, True, False, True, True]
+    assert [is_temporary(path) for path in ("/tmp/x.py", "a.tmp", "b.swp", "src/a.py", "/var/folders/x", ".cache/x")] == [
+        True,
+        True,
+        True,
+        False,
+        True,
+        True,
+    ]
     assert [is_generated(path) for path in ("node_modules/a.js", "dist/a.js", "uv.lock", "a.pyc", "src/a.py", "builder/a.py")] == [
         True, True, True, True, False, False,
     ]  # fmt: skip

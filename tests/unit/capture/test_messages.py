@@ -79,7 +79,10 @@ def test_null_and_array_contents_are_ordinary() -> None:
     """LESSONS: the adapter crashed on null content, content arrays, null tool_calls and null usage."""
     turns = messages_to_turns(
         [
-            {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}, "b"]},
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}, "b"],
+            },
             {"role": "assistant", "content": None, "tool_calls": None, "usage": None, "reasoning_content": None},
             {"role": "assistant", "content": [{"m_type": "text", "m_content": "c"}, {"m_type": "image/png", "m_content": "AAAA"}, None]},
             {"role": "assistant"},
@@ -103,7 +106,12 @@ def test_anthropic_blocks_are_read() -> None:
                 ],
                 "usage": {"input_tokens": 5, "output_tokens": 7},
             },
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "u1", "content": [{"type": "text", "text": "src/a.py:1:x"}], "is_error": False}]},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "u1", "content": [{"type": "text", "text": "src/a.py:1:x"}], "is_error": False}
+                ],
+            },
             {"role": "assistant", "content": [{"type": "text", "text": "Done"}]},
         ]
     )
@@ -142,25 +150,38 @@ def test_responses_items_are_read() -> None:
     assert len(turns) == 1
     assert (turns[0].user, turns[0].assistant) == ("fix", "done")
     assert [m.reasoning for m in turns[0].messages if m.reasoning] == ["hm"]
-    assert [(c.tool_name, [p.path for p in c.accessed]) for c in turns[0].tool_calls] == [("exec_command", ["a.py"]), ("apply_patch", ["b.py"])]
+    assert [(c.tool_name, [p.path for p in c.accessed]) for c in turns[0].tool_calls] == [
+        ("exec_command", ["a.py"]),
+        ("apply_patch", ["b.py"]),
+    ]
 
 
 def test_results_without_calls_and_calls_without_results_are_kept() -> None:
-    turn = messages_to_turns([{"role": "user", "content": "x"}, {"role": "tool", "tool_call_id": "zzz", "name": "ls", "content": "orphan"}])[0]
+    turn = messages_to_turns(
+        [{"role": "user", "content": "x"}, {"role": "tool", "tool_call_id": "zzz", "name": "ls", "content": "orphan"}]
+    )[0]
     assert [(c.tool_name, c.tool_call_id, c.result.result if c.result else None) for c in turn.tool_calls] == [("ls", "zzz", "orphan")]
     turn = messages_to_turns([{"role": "assistant", "tool_calls": [call("t")]}])[0]
     assert [(c.status, c.result) for c in turn.tool_calls] == [("unknown", None)]
 
 
 def test_failures_are_seen_by_flag_and_by_word() -> None:
-    messages: list[dict[str, Any]] = [{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": [call(str(n)) for n in range(5)]}]
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "x"},
+        {"role": "assistant", "tool_calls": [call(str(n)) for n in range(5)]},
+    ]
     contents = ["fine", "Error: no such file", "Traceback (most recent call last):", "errors were found in the docs", "fine"]
-    messages += [{"role": "tool", "tool_call_id": str(n), "content": text, **({"tool_failed": True} if n == 4 else {})} for n, text in enumerate(contents)]
+    messages += [
+        {"role": "tool", "tool_call_id": str(n), "content": text, **({"tool_failed": True} if n == 4 else {})}
+        for n, text in enumerate(contents)
+    ]
     assert [c.status for c in messages_to_turns(messages)[0].tool_calls] == ["success", "failed", "failed", "success", "failed"]
 
 
 def test_unknown_roles_and_things_that_are_no_message_do_not_hide_their_neighbours() -> None:
-    turns = messages_to_turns([None, 7, "text", {"role": "user", "content": "a"}, {"role": "wizard", "content": "spell"}, {"role": None, "content": 3}, []])
+    turns = messages_to_turns(
+        [None, 7, "text", {"role": "user", "content": "a"}, {"role": "wizard", "content": "spell"}, {"role": None, "content": 3}, []]
+    )
     assert [m.role for m in turns[0].messages] == ["user", "wizard", "unknown"]
     assert turns[0].messages[2].content == "3"
 

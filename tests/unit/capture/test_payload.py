@@ -31,7 +31,12 @@ def test_the_webhook_variant_names_its_context_otherwise() -> None:
 
 def test_a_missing_usefulness_keeps_the_context_file_as_unknown() -> None:
     """LESSONS: a missing usefulness lost the context file."""
-    files = [{"file_path": "a.py"}, {"file_path": "b.py", "usefulness": None}, {"file_path": "c.py", "usefulness": 92}, {"file_path": "d.py", "usefulness": -3}]
+    files = [
+        {"file_path": "a.py"},
+        {"file_path": "b.py", "usefulness": None},
+        {"file_path": "c.py", "usefulness": 92},
+        {"file_path": "d.py", "usefulness": -3},
+    ]
     payload, _ = read({"messages": said("a"), "context_files": files})
     assert [part.usefulness for part in payload.turns[0].context_files] == [None, None, 0.92, 0.0]
 
@@ -65,7 +70,10 @@ def test_messages_are_ordered_by_their_sequence() -> None:
 
 
 def test_the_list_of_tool_calls_completes_what_the_messages_made() -> None:
-    messages = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y", "tool_calls": [{"id": "t1", "tool": "edit", "args_hash": "sha256:aa"}]}]
+    messages = [
+        {"role": "user", "content": "x"},
+        {"role": "assistant", "content": "y", "tool_calls": [{"id": "t1", "tool": "edit", "args_hash": "sha256:aa"}]},
+    ]
     listed = [
         {"tool_call_id": "t1", "tool_name": "edit", "status": "failed", "execution_time_ms": 5},
         {"tool_call_id": "t2", "tool_name": "ls", "status": "success"},
@@ -78,7 +86,9 @@ def test_the_list_of_tool_calls_completes_what_the_messages_made() -> None:
     ]
 
 
-@pytest.mark.parametrize("broken", [None, 7, "x", [], {}, {"messages": None}, {"messages": []}, {"messages": "x"}, {"messages": [None, 3]}, {"messages": {}}])
+@pytest.mark.parametrize(
+    "broken", [None, 7, "x", [], {}, {"messages": None}, {"messages": []}, {"messages": "x"}, {"messages": [None, 3]}, {"messages": {}}]
+)
 def test_a_payload_without_messages_is_refused(broken: object) -> None:
     with pytest.raises(InputError):
         read(broken)
@@ -108,5 +118,7 @@ def test_parts_of_the_wrong_type_are_counted_and_their_neighbours_kept() -> None
 
 
 def test_paths_are_relative_to_the_project() -> None:
-    payload, _ = read({"messages": said("a"), "context_files": [{"file_path": "/p/src/a.py"}, {"file_path": "/q/b.py"}]}, Place(root="/p", cwd="/p"))
+    payload, _ = read(
+        {"messages": said("a"), "context_files": [{"file_path": "/p/src/a.py"}, {"file_path": "/q/b.py"}]}, Place(root="/p", cwd="/p")
+    )
     assert [part.file_path for part in payload.turns[0].context_files] == ["src/a.py", "/q/b.py"]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from recollect.capture.secrets import Redactor, SecretRule, default_redactor, library_rules, redactor_with
 from recollect.errors import ConfigError
-from tests.secrets import PLANTED
+from tests.planted import PLANTED
 
 
 def test_the_rule_set_has_at_least_150_kinds_from_the_dependency() -> None:
@@ -46,7 +46,10 @@ def test_ordinary_code_and_prose_stay_as_they_are(text: str) -> None:
     assert default_redactor().redact(text) == text
 
 
-@given(st.text() | st.sampled_from([text for text, _ in PLANTED.values()]).flatmap(lambda t: st.tuples(st.text(), st.just(t), st.text()).map(" ".join)))
+@given(
+    st.text()
+    | st.sampled_from([text for text, _ in PLANTED.values()]).flatmap(lambda t: st.tuples(st.text(), st.just(t), st.text()).map(" ".join))
+)
 def test_redacting_twice_is_redacting_once(text: str) -> None:
     clean = text.encode(errors="replace").decode()
     once = default_redactor().redact(clean)

@@ -55,7 +55,7 @@ class SqliteAudit:
             """
             select count(distinct c.pk), count(t.pk) from conversation c join workspace w on w.pk = c.workspace_pk
                 left join turn t on t.conversation_pk = c.pk
-            where w.name = ? and c.status <> 'removed'
+            where w.name = ?
             """,
             (workspace,),
         ) or (0, 0)
@@ -154,7 +154,7 @@ def _index_damage(connection: Connection) -> list[Damage]:
 
 def _conversation_damage(connection: Connection, workspace: str) -> tuple[int, list[Damage]]:
     found: list[Damage] = []
-    rows = connection.rows(SELECT_CONVERSATION + "where w.name = ? and c.status <> 'removed' order by c.pk", (workspace,))
+    rows = connection.rows(SELECT_CONVERSATION + "where w.name = ? order by c.pk", (workspace,))
     for row in rows:
         try:
             is_right = checksum(conversation_of(row)) == row[17]

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recollect.clock import iso
-from recollect.errors import NotFoundError
-from recollect.limits import BRANCH_DEPTH_MAX, CONVERSATIONS_PER_PROJECT_MAX, PROJECTS_PER_WORKSPACE_MAX
-from recollect.model import ConversationInfo, Forgotten, Project
-from recollect.placing import checksum
-from recollect.store.recording import Ancestor, lineage
+from recollect.limits import CONVERSATIONS_PER_PROJECT_MAX, PROJECTS_PER_WORKSPACE_MAX
+from recollect.model import Project
+from recollect.store.sqlite.lineage import recount
 from recollect.store.sqlite.numbering import checked, checked_workspace
+from recollect.store.sqlite.removal import remove
 from recollect.store.sqlite.rows import SELECT_CONVERSATION, as_json, conversation_of
+from recollect.store.sqlite.sealing import get, sealed
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from recollect.model import ConversationInfo, Forgotten
     from recollect.store.protocol import ConversationChange, ConversationFilter
     from recollect.store.sqlite.database import Connection, Database
 
@@ -55,47 +56,6 @@ class SqliteConversations:
     async def projects(self, workspace: str) -> list[Project]:
         """Return the projects of a workspace by name."""
         return await self._database.read(lambda connection: _projects(connection, workspace))
-
-
-def get(connection: Connection, workspace: str, conversation_id: str) -> ConversationInfo | None:
-    """Read one conversation of a workspace."""
-    row = connection.row(
-        SELECT_CONVERSATION + "where w.name = ? and c.uuid = ? and c.status <> 'removed'",
-        (workspace, conversation_id),
-    )
-    return None if row is None else conversation_of(row)
-
-
-def key_of(connection: Connection, workspace: str, conversation_id: str) -> int:
-    """Return the key of a conversation that can be seen, or raise `NotFoundError`."""
-    key = connection.value(
-        """
-        select pk from conversation
-        where workspace_pk = (select pk from workspace where name = ?) and uuid = ? and status <> 'removed'
-        """,
-        (workspace, conversation_id),
-    )
-    if key is None:
-        msg = f"there is no conversation {conversation_id!r} in workspace {workspace!r}: `recollect conversations` lists them"
-        raise NotFoundError(msg)
-    return int(key)
-
-
-def ancestors(connection: Connection, conversation_pk: int) -> list[Ancestor]:
-    """Return who shows which turns of a conversation's history, oldest first."""
-    chain = connection.rows(
-        """
-        with recursive chain (pk, uuid, from_turn, parent_pk, depth) as (
-            select pk, uuid, from_turn, parent_pk, 0 from conversation where pk = ?
-            union all
-            select c.pk, c.uuid, c.from_turn, c.parent_pk, depth + 1
-            from chain join conversation c on c.pk = chain.parent_pk where depth < ?
-        )
-        select pk, uuid, case when parent_pk is null then null else from_turn end from chain order by depth
-        """,
-        (conversation_pk, BRANCH_DEPTH_MAX),
-    )
-    return lineage([(row[0], row[1], row[2]) for row in chain])
 
 
 def _workspace_key(connection: Connection, workspace: str) -> int:
@@ -161,44 +121,7 @@ def _create(connection: Connection, workspace: str, conversation: ConversationIn
         ),
     )
     recount(connection, key)
-    return _sealed(connection, workspace, conversation.id)
-
-
-def _sealed(connection: Connection, workspace: str, conversation_id: str) -> ConversationInfo:
-    """Write the checksum of a conversation as it now stands, and return it."""
-    conversation = get(connection, workspace, conversation_id)
-    if conversation is None:
-        msg = f"conversation {conversation_id!r} vanished while it was written"
-        raise NotFoundError(msg)
-    connection.run(
-        "update conversation set checksum = ? where uuid = ? and workspace_pk = (select pk from workspace where name = ?)",
-        (checksum(conversation), conversation_id, workspace),
-    )
-    return conversation
-
-
-def recount(connection: Connection, conversation_pk: int) -> None:
-    """Count again what a conversation shows, and where it goes on; an index is never given out twice."""
-    turns = messages = next_index = next_sequence = 0
-    for ancestor in ancestors(connection, conversation_pk):
-        row = connection.row(
-            """
-            select count(distinct t.pk), count(m.pk), coalesce(max(t.turn_index), -1) + 1, coalesce(max(m.sequence), -1) + 1
-            from turn t left join message m on m.turn_pk = t.pk where conversation_pk = ? and (?2 is null or turn_index <= ?2)
-            """,
-            (ancestor.key, ancestor.last_index),
-        )
-        if row is not None:
-            turns, messages = turns + row[0], messages + row[1]
-            next_index, next_sequence = max(next_index, row[2]), max(next_sequence, row[3])
-    connection.run(
-        """
-        update conversation set turn_count = ?2, message_count = ?3, next_index = max(next_index, ?4),
-            next_sequence = max(next_sequence, ?5)
-        where pk = ?1
-        """,
-        (conversation_pk, turns, messages, next_index, next_sequence),
-    )
+    return sealed(connection, workspace, conversation.id)
 
 
 def _change(
@@ -222,14 +145,14 @@ def _change(
             iso(at),
         ),
     )
-    return _sealed(connection, workspace, conversation_id)
+    return sealed(connection, workspace, conversation_id)
 
 
 def _find(connection: Connection, workspace: str, where: ConversationFilter, limit: int) -> list[ConversationInfo]:
     rows = connection.rows(
         SELECT_CONVERSATION
         + """
-        where w.name = ?1 and c.status <> 'removed'
+        where w.name = ?1
             and (?2 is null or c.status = ?2)
             and (?3 is null or p.uuid = ?3)
             and (?4 is null or c.agent = ?4)
@@ -273,91 +196,3 @@ def _projects(connection: Connection, workspace: str) -> list[Project]:
         (workspace,),
     )
     return [Project(id=row[0], name=row[1], root=row[2], external_id=row[3]) for row in rows]
-
-
-def remove(connection: Connection, workspace: str, conversation_ids: list[str], *, keep_inherited: bool) -> Forgotten:
-    """Remove conversations; a parent whose turns a branch still shows stays behind, unseen, with those turns alone."""
-    removed = Forgotten()
-    for conversation_id in conversation_ids:
-        row = connection.row(
-            """
-            select c.pk, c.parent_pk from conversation c join workspace w on w.pk = c.workspace_pk
-            where w.name = ? and c.uuid = ? and c.status <> 'removed'
-            """,
-            (workspace, conversation_id),
-        )
-        if row is None:
-            continue
-        key, parent_pk = int(row[0]), row[1]
-        before = connection.value("select count(*) from turn where conversation_pk = ?", (key,))
-        heirs = [child[0] for child in connection.rows("select pk from conversation where parent_pk = ?", (key,))]
-        if heirs and keep_inherited:
-            connection.run(
-                """
-                update conversation set status = 'removed', title = null, tags = '[]', summary = null, agent = null, external_id = null,
-                    cwd = null, last_message = null where pk = ?
-                """,
-                (key,),
-            )
-            _trim(connection, key)
-            kept = connection.value("select count(*) from turn where conversation_pk = ?", (key,))
-        else:
-            connection.run("delete from conversation where pk = ?", (key,))
-            kept = 0
-            for heir in heirs:
-                recount_below(connection, heir)
-        _trim_unseen(connection, parent_pk)
-        removed = Forgotten(conversations=removed.conversations + 1, turns=removed.turns + before - kept)
-    drop_unused(connection)
-    return removed
-
-
-def recount_below(connection: Connection, conversation_pk: int) -> None:
-    """Count again in a conversation and in every branch below it."""
-    rows = connection.rows(
-        """
-        with recursive below (pk) as (
-            select ? union select c.pk from below join conversation c on c.parent_pk = below.pk
-        )
-        select pk from below
-        """,
-        (conversation_pk,),
-    )
-    for row in rows:
-        recount(connection, row[0])
-
-
-def _trim(connection: Connection, conversation_pk: int) -> None:
-    """Delete the turns of a conversation that no branch shows."""
-    connection.run(
-        """
-        delete from turn where conversation_pk = ?1
-            and turn_index > (select coalesce(max(from_turn), -1) from conversation where parent_pk = ?1)
-        """,
-        (conversation_pk,),
-    )
-
-
-def _trim_unseen(connection: Connection, conversation_pk: int | None) -> None:
-    """Go up from a removed branch: an unseen parent keeps only what other branches still show, or goes too."""
-    while conversation_pk is not None:
-        row = connection.row("select status, parent_pk from conversation where pk = ?", (conversation_pk,))
-        if row is None or row[0] != "removed":
-            return
-        if connection.value("select count(*) from conversation where parent_pk = ?", (conversation_pk,)):
-            _trim(connection, conversation_pk)
-            return
-        connection.run("delete from conversation where pk = ?", (conversation_pk,))
-        conversation_pk = row[1]
-
-
-def drop_unused(connection: Connection) -> None:
-    """Delete code files that nothing names any more: a path can be a secret, too."""
-    connection.run(
-        """
-        delete from code_file where not exists (select 1 from access where code_file_pk = code_file.pk)
-            and not exists (select 1 from context_file where code_file_pk = code_file.pk)
-            and not exists (select 1 from code_change where code_file_pk = code_file.pk)
-            and not exists (select 1 from scope where code_file_pk = code_file.pk)
-        """,
-    )

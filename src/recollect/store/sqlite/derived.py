@@ -10,7 +10,7 @@ from recollect.clock import from_iso, iso
 from recollect.model import Insight, Passage, Scope, Summary
 from recollect.placing import checksum
 from recollect.store.protocol import Candidate, Candidates
-from recollect.store.sqlite.conversations import ancestors, key_of
+from recollect.store.sqlite.lineage import ancestors, key_of
 from recollect.store.sqlite.numbering import Range, conversation_range, project_range, workspace_range
 from recollect.store.sqlite.rows import as_json, texts
 

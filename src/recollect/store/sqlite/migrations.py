@@ -56,7 +56,7 @@ create table conversation (
     uuid text not null,
     title text,
     tags text not null,
-    status text not null check (status in ('active', 'archived', 'removed')),
+    status text not null check (status in ('active', 'archived')),
     summary text,
     agent text,
     external_id text,

@@ -4,35 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from recollect.clock import iso
-from recollect.errors import NotFoundError
-from recollect.limits import PASSAGES_PER_CONVERSATION_MAX
-from recollect.model import Forgotten
-from recollect.placing import Head, checksum, place_turn
+from recollect.placing import Head, place_turn
 from recollect.store.integrity import intact
 from recollect.store.protocol import Outcome, Outline, PlacedCall, TurnOutline
 from recollect.store.recording import KnownTurn, Situation, checked_span, last_message, plan
-from recollect.store.sqlite.conversations import ancestors, drop_unused, key_of, recount, recount_below
-from recollect.store.sqlite.numbering import checked, conversation_range
-from recollect.store.sqlite.rows import (
-    SELECT_TURN,
-    as_json,
-    call_row,
-    change_row,
-    checkpoint_row,
-    context_file_row,
-    message_row,
-    read_turns,
-    result_row,
-    turn_row,
-)
+from recollect.store.sqlite.lineage import ancestors, key_of, recount
+from recollect.store.sqlite.removal import forget_before
+from recollect.store.sqlite.rows import SELECT_TURN, as_json, read_turns
+from recollect.store.sqlite.writing import Target, delete_turns, insert_turn, shift_sequences, target_of
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.model import Passage, ToolCall, Turn
+    from recollect.model import Forgotten, Turn
     from recollect.store.protocol import CallFilter, Draft, Recording, TurnRange
     from recollect.store.sqlite.database import Connection, Database
 
@@ -74,38 +59,11 @@ class SqliteTurns:
 
     async def forget_before(self, workspace: str, moment: datetime, project_id: str | None) -> Forgotten:
         """Forget the turns that ended before a moment."""
-        return await self._database.write(lambda connection: _forget_before(connection, workspace, moment, project_id))
-
-
-class _Target(msgspec.Struct, frozen=True):
-    """The conversation that is written to: its keys, its numbers, and where it goes on."""
-
-    key: int
-    project_pk: int
-    first_passage: int
-    next_passage: int
-    next_index: int
-    next_sequence: int
-    inherited_to: int
-
-
-def _target(connection: Connection, workspace: str, conversation_id: str) -> _Target:
-    row = connection.row(
-        """
-        select pk, project_pk, workspace_pk, (select number from project where pk = project_pk), number, next_passage, next_index,
-            next_sequence, case when parent_pk is null then -1 else from_turn end
-        from conversation where workspace_pk = (select pk from workspace where name = ?) and uuid = ? and status <> 'removed'
-        """,
-        (workspace, conversation_id),
-    )
-    if row is None:
-        msg = f"there is no conversation {conversation_id!r} in workspace {workspace!r}: `recollect conversations` lists them"
-        raise NotFoundError(msg)
-    return _Target(row[0], row[1], conversation_range(row[2], row[3], row[4])[0], row[5], row[6], row[7], row[8])
+        return await self._database.write(lambda connection: forget_before(connection, workspace, moment, project_id))
 
 
 def _record(connection: Connection, workspace: str, conversation_id: str, recording: Recording, at: datetime) -> Outcome:
-    target = _target(connection, workspace, conversation_id)
+    target = target_of(connection, workspace, conversation_id)
     decided = plan(_situation(connection, target, conversation_id, recording), recording)
     if decided.status in {"unchanged", "moved"}:
         return Outcome(status=decided.status, turns=decided.insert)
@@ -114,15 +72,15 @@ def _record(connection: Connection, workspace: str, conversation_id: str, record
             "select pk from turn where conversation_pk = ? and uuid in (select value from json_each(?))",
             (target.key, as_json(decided.remove_ids)),
         )
-        _delete(connection, [row[0] for row in rows])
+        delete_turns(connection, [row[0] for row in rows])
     if decided.truncate_from is not None:
-        _delete(connection, _keys_in(connection, target.key, decided.truncate_from, None, None, newest=False))
+        delete_turns(connection, _keys_in(connection, target.key, decided.truncate_from, None, None, newest=False))
         connection.run("update conversation set next_index = 0, next_sequence = 0 where pk = ?", (target.key,))
     if decided.shift_after is not None:
-        _shift(connection, target.key, decided.shift_after, decided.shift_by)
+        shift_sequences(connection, target.key, decided.shift_after, decided.shift_by)
     next_passage = target.next_passage
     for turn, draft in zip(decided.insert, recording.drafts, strict=True):
-        next_passage = _insert(connection, target, turn, draft.passages, next_passage)
+        next_passage = insert_turn(connection, target, turn, draft.passages, next_passage)
     if decided.status == "created" and not recording.keep_places:
         _advance(connection, target.key, decided.insert, next_passage, at)
     else:
@@ -130,7 +88,7 @@ def _record(connection: Connection, workspace: str, conversation_id: str, record
     return Outcome(status=decided.status, turns=decided.insert)
 
 
-def _situation(connection: Connection, target: _Target, conversation_id: str, recording: Recording) -> Situation:
+def _situation(connection: Connection, target: Target, conversation_id: str, recording: Recording) -> Situation:
     head = Head(conversation_id=conversation_id, next_index=target.next_index, next_sequence=target.next_sequence)
     known: tuple[KnownTurn, ...] = ()
     if recording.request_id is not None:
@@ -167,136 +125,6 @@ def _known(connection: Connection, project_pk: int, request_id: str) -> tuple[Kn
     )
 
 
-def _insert(connection: Connection, target: _Target, turn: Turn, passages: tuple[Passage, ...], next_passage: int) -> int:
-    """Insert a turn with all its parts; returns the place of the next passage."""
-    turn_pk = connection.inserted(
-        """
-        insert into turn (conversation_pk, uuid, turn_index, request_id, request_ordinal, status, model, chat_mode, finish_reason,
-            prompt_tokens, completion_tokens, request_attempt_id, base_chat_id, related_artifacts, char_count, started_at, ended_at,
-            content_hash, checksum)
-        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        turn_row(turn, target.key, checksum(turn)),
-    )
-    connection.run_many(
-        """
-        insert into message (turn_pk, uuid, sequence, role, content, content_summary, content_hash, source_hash, content_bytes, reasoning,
-            token_count, timestamp)
-        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        [message_row(message, turn_pk) for message in turn.messages],
-    )
-    files = _file_keys(connection, target.project_pk, turn)
-    if turn.tool_calls:
-        _insert_calls(connection, turn_pk, turn.tool_calls, files)
-    if turn.context_files or turn.changes or turn.checkpoints:
-        _insert_parts(connection, turn_pk, turn, files)
-    following = checked("passages in a conversation", next_passage + len(passages), PASSAGES_PER_CONVERSATION_MAX)
-    first = target.first_passage + next_passage
-    connection.run_many(
-        "insert into passage (number, turn_pk, part, ordinal, start, end, length, terms) values (?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (first + n, turn_pk, part.part, part.ordinal, part.start, part.end, part.terms.count(" ") + 1, part.terms)
-            for n, part in enumerate(passages)
-        ],
-    )
-    return following
-
-
-def _insert_calls(connection: Connection, turn_pk: int, calls: tuple[ToolCall, ...], files: dict[str, int]) -> None:
-    first = int(connection.value("select coalesce(max(pk), 0) + 1 from tool_call"))
-    keyed = list(enumerate(calls, first))
-    connection.run_many(
-        """
-        insert into tool_call (pk, turn_pk, uuid, message_id, tool_call_id, tool_name, arguments, arguments_hash, source_hash, status,
-            duration_ms, call_order, iteration, timestamp, diff_chunk_id)
-        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        [(key, *call_row(call, turn_pk)) for key, call in keyed],
-    )
-    connection.run_many(
-        """
-        insert into tool_result (tool_call_pk, uuid, success, result, error, result_size_bytes, content_hash, source_hash, timestamp)
-        values (?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        [result_row(call.result, key) for key, call in keyed if call.result is not None],
-    )
-    connection.run_many(
-        "insert into access (tool_call_pk, position, code_file_pk, kind, temporary, generated) values (?, ?, ?, ?, ?, ?)",
-        [
-            (key, n, files[part.path], part.kind, part.temporary, part.generated)
-            for key, call in keyed
-            for n, part in enumerate(call.accessed)
-        ],
-    )
-
-
-def _insert_parts(connection: Connection, turn_pk: int, turn: Turn, files: dict[str, int]) -> None:
-    connection.run_many(
-        """
-        insert into context_file (turn_pk, uuid, code_file_pk, line_start, line_end, usefulness, source, symbols, content_hash, language,
-            timestamp)
-        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        [context_file_row(part, turn_pk, files[part.file_path]) for part in turn.context_files],
-    )
-    connection.run_many(
-        """
-        insert into code_change (turn_pk, uuid, code_file_pk, change_type, change_summary, git_commit, line_start, line_end, function_name,
-            lines_added, lines_removed, code_before_hash, code_after_hash, diff, severity, language, tool_call_id, diff_chunk_id, timestamp)
-        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        [change_row(part, turn_pk, files[part.file_path]) for part in turn.changes],
-    )
-    connection.run_many(
-        """
-        insert into checkpoint (turn_pk, uuid, checkpoint_id, git_hash, parent_checkpoint, workspace_dir, timestamp)
-        values (?, ?, ?, ?, ?, ?, ?)
-        """,
-        [checkpoint_row(part, turn_pk) for part in turn.checkpoints],
-    )
-
-
-def _file_keys(connection: Connection, project_pk: int, turn: Turn) -> dict[str, int]:
-    """Return the key of every code file the turn names, creating what is missing."""
-    languages: dict[str, str | None] = {part.path: None for call in turn.tool_calls for part in call.accessed}
-    languages |= {change.file_path: change.language for change in turn.changes}
-    languages |= {part.file_path: part.language for part in turn.context_files}
-    if not languages:
-        return {}
-    found = connection.rows(
-        "select file_path, pk from code_file where project_pk = ? and file_path in (select value from json_each(?))",
-        (project_pk, as_json(list(languages))),
-    )
-    keys: dict[str, int] = dict(found)
-    for path, language in languages.items():
-        if path not in keys:
-            keys[path] = connection.inserted(
-                "insert into code_file (project_pk, file_path, language) values (?, ?, ?)", (project_pk, path, language)
-            )
-        elif language is not None:
-            connection.run("update code_file set language = coalesce(language, ?) where pk = ?", (language, keys[path]))
-    return keys
-
-
-def _delete(connection: Connection, turn_keys: list[int]) -> None:
-    """Delete turns with all their parts, and the summaries, of any level, that speak of them."""
-    keys = as_json(turn_keys)
-    connection.run(
-        """
-        delete from summary where pk in (
-            with recursive told (pk) as (
-                select summary_pk from summary_source where turn_pk in (select value from json_each(?))
-                union select summary_pk from told join summary_source on source_pk = told.pk
-            )
-            select pk from told
-        )
-        """,
-        (keys,),
-    )
-    connection.run("delete from turn where pk in (select value from json_each(?))", (keys,))
-
-
 def _advance(connection: Connection, key: int, turns: tuple[Turn, ...], next_passage: int, at: datetime) -> None:
     messages = sum(len(turn.messages) for turn in turns)
     connection.run(
@@ -319,17 +147,9 @@ def _recounted(connection: Connection, key: int, next_passage: int, at: datetime
     )
 
 
-def _shift(connection: Connection, key: int, after: int, by: int) -> None:
-    """Move the sequences of the messages after a turn."""
-    connection.run(
-        "update message set sequence = sequence + ? where turn_pk in (select pk from turn where conversation_pk = ? and turn_index > ?)",
-        (by, key, after),
-    )
-
-
 def _rewrite(connection: Connection, workspace: str, draft: Draft, was: str, at: datetime) -> Turn | None:
     turn = draft.turn
-    target = _target(connection, workspace, turn.conversation_id)
+    target = target_of(connection, workspace, turn.conversation_id)
     row = connection.row(
         """
         select t.pk, coalesce((select min(sequence) from message where turn_pk = t.pk), ?4),
@@ -341,9 +161,9 @@ def _rewrite(connection: Connection, workspace: str, draft: Draft, was: str, at:
     if row is None:
         return None
     placed = place_turn(turn, turn.conversation_id, turn.index, row[1])
-    _delete(connection, [row[0]])
-    _shift(connection, target.key, placed.index, len(placed.messages) - row[2])
-    next_passage = _insert(connection, target, placed, draft.passages, target.next_passage)
+    delete_turns(connection, [row[0]])
+    shift_sequences(connection, target.key, placed.index, len(placed.messages) - row[2])
+    next_passage = insert_turn(connection, target, placed, draft.passages, target.next_passage)
     _recounted(connection, target.key, next_passage, at)
     return placed
 
@@ -454,35 +274,3 @@ def _find_calls(connection: Connection, workspace: str, conversation_id: str, wh
         )
         found += [PlacedCall(turn_index=row[0], order=row[1]) for row in rows]
     return found
-
-
-def _forget_before(connection: Connection, workspace: str, moment: datetime, project_id: str | None) -> Forgotten:
-    rows = connection.rows(
-        """
-        select t.pk, c.pk from turn t join conversation c on c.pk = t.conversation_pk join workspace w on w.pk = c.workspace_pk
-            join project p on p.pk = c.project_pk
-        where w.name = ?1 and (?2 is null or p.uuid = ?2) and coalesce(t.ended_at, t.started_at) < ?3
-        """,
-        (workspace, project_id, iso(moment)),
-    )
-    _delete(connection, [row[0] for row in rows])
-    emptied = 0
-    for key in dict.fromkeys(row[1] for row in rows):
-        recount_below(connection, key)
-        is_empty = not connection.value("select count(*) from turn where conversation_pk = ?", (key,))
-        has_heirs = connection.value("select count(*) from conversation where parent_pk = ?", (key,))
-        if is_empty and not has_heirs and not connection.value("select turn_count from conversation where pk = ?", (key,)):
-            connection.run("delete from conversation where pk = ?", (key,))
-            emptied += 1
-        else:
-            _retell(connection, key)
-    drop_unused(connection)
-    return Forgotten(conversations=emptied, turns=len(rows))
-
-
-def _retell(connection: Connection, key: int) -> None:
-    """Forget the last message of a list entry when the turn that said it is gone."""
-    updated = connection.value("select updated_at from conversation where pk = ?", (key,))
-    newest = connection.value("select count(*) from turn where conversation_pk = ?", (key,))
-    if not newest:
-        connection.run("update conversation set last_message = null, updated_at = ? where pk = ?", (updated, key))

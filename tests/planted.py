@@ -39,7 +39,9 @@ PLANTED: dict[str, tuple[str, str]] = {
     "telegram-bot-api-token": _planted("telegram_bot = '{}'", "123456789:A" + "A" + _A + "B"),
     "twilio-api-key": _planted("call with {} here", "S" + "K" + _HEX),
     "jwt": _planted("token {} here", "ey" + "JhbGciOiJIUzI1NiJ9.ey" + "JzdWIiOiIxMjM0NTY3ODkwIn0." + _A[:30]),
-    "age-secret-key": _planted("decrypt with {} here", "AGE-SECRET-" + "KEY-1" + "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7LQPZRY9X8GF2TVDW0S3JN54KHCE"),
+    "age-secret-key": _planted(
+        "decrypt with {} here", "AGE-SECRET-" + "KEY-1" + "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7LQPZRY9X8GF2TVDW0S3JN54KHCE"
+    ),
     "databricks-api-token": _planted("query with {} here", "da" + "pi" + _HEX),
     "doppler-api-token": _planted("config with {} here", "d" + "p.pt." + (_A * 2)[:43]),
     "linear-api-key": _planted("issue with {} here", "lin" + "_api_" + (_A * 2)[:40]),

@@ -1,0 +1,192 @@
+"""The rows of a turn, written and deleted as one: shared by the facets of the SQLite store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from recollect.errors import NotFoundError
+from recollect.limits import PASSAGES_PER_CONVERSATION_MAX
+from recollect.placing import checksum
+from recollect.store.sqlite.numbering import checked, conversation_range
+from recollect.store.sqlite.rows import (
+    as_json,
+    call_row,
+    change_row,
+    checkpoint_row,
+    context_file_row,
+    message_row,
+    result_row,
+    turn_row,
+)
+
+if TYPE_CHECKING:
+    from recollect.model import Passage, ToolCall, Turn
+    from recollect.store.sqlite.database import Connection
+
+
+class Target(msgspec.Struct, frozen=True):
+    """The conversation that is written to: its keys, its numbers, and where it goes on."""
+
+    key: int
+    project_pk: int
+    first_passage: int
+    next_passage: int
+    next_index: int
+    next_sequence: int
+    inherited_to: int
+
+
+def target_of(connection: Connection, workspace: str, conversation_id: str) -> Target:
+    """Return the conversation that is written to, or raise `NotFoundError`."""
+    row = connection.row(
+        """
+        select pk, project_pk, workspace_pk, (select number from project where pk = project_pk), number, next_passage, next_index,
+            next_sequence, case when parent_pk is null then -1 else from_turn end
+        from conversation where workspace_pk = (select pk from workspace where name = ?) and uuid = ?
+        """,
+        (workspace, conversation_id),
+    )
+    if row is None:
+        msg = f"there is no conversation {conversation_id!r} in workspace {workspace!r}: `recollect conversations` lists them"
+        raise NotFoundError(msg)
+    return Target(row[0], row[1], conversation_range(row[2], row[3], row[4])[0], row[5], row[6], row[7], row[8])
+
+
+def insert_turn(connection: Connection, target: Target, turn: Turn, passages: tuple[Passage, ...], next_passage: int) -> int:
+    """Insert a turn with all its parts; returns the place of the next passage."""
+    turn_pk = connection.inserted(
+        """
+        insert into turn (conversation_pk, uuid, turn_index, request_id, request_ordinal, status, model, chat_mode, finish_reason,
+            prompt_tokens, completion_tokens, request_attempt_id, base_chat_id, related_artifacts, char_count, started_at, ended_at,
+            content_hash, checksum)
+        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        turn_row(turn, target.key, checksum(turn)),
+    )
+    connection.run_many(
+        """
+        insert into message (turn_pk, uuid, sequence, role, content, content_summary, content_hash, source_hash, content_bytes, reasoning,
+            token_count, timestamp)
+        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        [message_row(message, turn_pk) for message in turn.messages],
+    )
+    files = _file_keys(connection, target.project_pk, turn)
+    if turn.tool_calls:
+        _insert_calls(connection, turn_pk, turn.tool_calls, files)
+    if turn.context_files or turn.changes or turn.checkpoints:
+        _insert_parts(connection, turn_pk, turn, files)
+    following = checked("passages in a conversation", next_passage + len(passages), PASSAGES_PER_CONVERSATION_MAX)
+    first = target.first_passage + next_passage
+    connection.run_many(
+        "insert into passage (number, turn_pk, part, ordinal, start, end, length, terms) values (?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (first + n, turn_pk, part.part, part.ordinal, part.start, part.end, part.terms.count(" ") + 1, part.terms)
+            for n, part in enumerate(passages)
+        ],
+    )
+    return following
+
+
+def _insert_calls(connection: Connection, turn_pk: int, calls: tuple[ToolCall, ...], files: dict[str, int]) -> None:
+    first = int(connection.value("select coalesce(max(pk), 0) + 1 from tool_call"))
+    keyed = list(enumerate(calls, first))
+    connection.run_many(
+        """
+        insert into tool_call (pk, turn_pk, uuid, message_id, tool_call_id, tool_name, arguments, arguments_hash, source_hash, status,
+            duration_ms, call_order, iteration, timestamp, diff_chunk_id)
+        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        [(key, *call_row(call, turn_pk)) for key, call in keyed],
+    )
+    connection.run_many(
+        """
+        insert into tool_result (tool_call_pk, uuid, success, result, error, result_size_bytes, content_hash, source_hash, timestamp)
+        values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        [result_row(call.result, key) for key, call in keyed if call.result is not None],
+    )
+    connection.run_many(
+        "insert into access (tool_call_pk, position, code_file_pk, kind, temporary, generated) values (?, ?, ?, ?, ?, ?)",
+        [
+            (key, n, files[part.path], part.kind, part.temporary, part.generated)
+            for key, call in keyed
+            for n, part in enumerate(call.accessed)
+        ],
+    )
+
+
+def _insert_parts(connection: Connection, turn_pk: int, turn: Turn, files: dict[str, int]) -> None:
+    connection.run_many(
+        """
+        insert into context_file (turn_pk, uuid, code_file_pk, line_start, line_end, usefulness, source, symbols, content_hash, language,
+            timestamp)
+        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        [context_file_row(part, turn_pk, files[part.file_path]) for part in turn.context_files],
+    )
+    connection.run_many(
+        """
+        insert into code_change (turn_pk, uuid, code_file_pk, change_type, change_summary, git_commit, line_start, line_end, function_name,
+            lines_added, lines_removed, code_before_hash, code_after_hash, diff, severity, language, tool_call_id, diff_chunk_id, timestamp)
+        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        [change_row(part, turn_pk, files[part.file_path]) for part in turn.changes],
+    )
+    connection.run_many(
+        """
+        insert into checkpoint (turn_pk, uuid, checkpoint_id, git_hash, parent_checkpoint, workspace_dir, timestamp)
+        values (?, ?, ?, ?, ?, ?, ?)
+        """,
+        [checkpoint_row(part, turn_pk) for part in turn.checkpoints],
+    )
+
+
+def _file_keys(connection: Connection, project_pk: int, turn: Turn) -> dict[str, int]:
+    """Return the key of every code file the turn names, creating what is missing."""
+    languages: dict[str, str | None] = {part.path: None for call in turn.tool_calls for part in call.accessed}
+    languages |= {change.file_path: change.language for change in turn.changes}
+    languages |= {part.file_path: part.language for part in turn.context_files}
+    if not languages:
+        return {}
+    found = connection.rows(
+        "select file_path, pk from code_file where project_pk = ? and file_path in (select value from json_each(?))",
+        (project_pk, as_json(list(languages))),
+    )
+    keys: dict[str, int] = dict(found)
+    for path, language in languages.items():
+        if path not in keys:
+            keys[path] = connection.inserted(
+                "insert into code_file (project_pk, file_path, language) values (?, ?, ?)", (project_pk, path, language)
+            )
+        elif language is not None:
+            connection.run("update code_file set language = coalesce(language, ?) where pk = ?", (language, keys[path]))
+    return keys
+
+
+def delete_turns(connection: Connection, turn_keys: list[int]) -> None:
+    """Delete turns with all their parts, and the summaries, of any level, that speak of them."""
+    keys = as_json(turn_keys)
+    connection.run(
+        """
+        delete from summary where pk in (
+            with recursive told (pk) as (
+                select summary_pk from summary_source where turn_pk in (select value from json_each(?))
+                union select summary_pk from told join summary_source on source_pk = told.pk
+            )
+            select pk from told
+        )
+        """,
+        (keys,),
+    )
+    connection.run("delete from turn where pk in (select value from json_each(?))", (keys,))
+
+
+def shift_sequences(connection: Connection, key: int, after: int, by: int) -> None:
+    """Move the sequences of the messages after a turn."""
+    connection.run(
+        "update message set sequence = sequence + ? where turn_pk in (select pk from turn where conversation_pk = ? and turn_index > ?)",
+        (by, key, after),
+    )

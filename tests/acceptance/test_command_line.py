@@ -1,0 +1,276 @@
+"""The command line as a person and as a script use it: real processes, real files, exit codes, JSON on standard output."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect import __version__
+from tests.kit import said
+
+
+class Shell:
+    """Runs `recollect` in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {**os.environ, "RECOLLECT_STORE": f"sqlite://{folder / 'memory.db'}", "COLUMNS": "100", "HOME": str(folder)}
+
+    def run(self, *arguments: str, code: int = 0, text: str | None = None) -> str:
+        done = self.raw(*arguments, text=text)
+        assert done.returncode == code, (arguments, done.stdout, done.stderr)
+        assert "Traceback" not in done.stderr
+        return done.stdout
+
+    def raw(self, *arguments: str, text: str | bytes | None = None) -> subprocess.CompletedProcess[str]:
+        given = text.encode(errors="surrogateescape") if isinstance(text, str) else text
+        done = subprocess.run(
+            [sys.executable, "-m", "recollect", *arguments],
+            input=given,
+            capture_output=True,
+            cwd=self.folder,
+            env=self.environment,
+            check=False,
+        )
+        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def json(self, *arguments: str, code: int = 0) -> Any:
+        return json.loads(self.run("--json", *arguments, code=code))
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def payload(request: str = "r1", **parts: Any) -> dict[str, Any]:
+    return {
+        "request_id": request,
+        "project_id": "shop",
+        "chat_id": "c",
+        "title": "Fix login",
+        "messages": said("why does login crash", "the token expired"),
+        **parts,
+    }
+
+
+def ingested(shell: Shell) -> str:
+    (shell.folder / "in.json").write_text(json.dumps(payload()))
+    return shell.json("ingest", "in.json")["conversation_id"]
+
+
+def test_the_tour_records_lists_shows_finds_branches_exports_and_verifies(shell: Shell) -> None:
+    told = shell.run("demo")
+    expected = ("4 created", "$ recollect conversations", "Fix login crash", "$ recollect search", "**token**", "$ recollect branch")
+    for part in (*expected, "$ recollect export", "intact: 6 records checked", "What next?", "[redacted:url-password]"):
+        assert part in told, part
+    assert "s3cr3t-pw" not in told
+    assert not (shell.folder / "memory.db").exists(), "the tour has a file of its own"
+
+
+def test_version_and_help(shell: Shell) -> None:
+    assert shell.run("--version") == f"recollect {__version__}\n"
+    assert "conversations" in shell.run("--help")
+    assert "COMMAND" in shell.run(code=2)
+    assert "--limit" in shell.run("search", "--help")
+    shell.run("frobnicate", code=2)
+    shell.run("show", code=2)
+
+
+def test_a_conversation_from_beginning_to_end(shell: Shell) -> None:
+    ident = shell.run("new", "--project", "shop", "--title", "Fix login", "--tag", "auth").strip()
+    assert "recorded turn 0" in shell.run("record", ident, "--user", "why does login crash", "--assistant", "the token expired")
+    assert "recorded turn 1" in shell.run("record", ident[:8], "--messages", "-", text=json.dumps(said("and now?", "fixed")))
+    listed = shell.run("conversations")
+    assert "Fix login #auth" in listed
+    assert ident[:8] in listed
+    shown = shell.run("show", ident[:8])
+    assert "you    why does login crash" in shown
+    assert shell.json("show", ident)["turns"][1]["assistant"] == "fixed"
+    assert "**login** **crash**" in shell.run("search", "login", "crash")
+    branch = shell.json("branch", ident, "--turn", "0", "--title", "other way")
+    assert branch["branch_of"] == ident
+    assert shell.json("edit", ident, "--title", "Better title", "--tag", "x")["tags"] == ["x"]
+    assert shell.json("archive", ident)["status"] == "archived"
+    assert [info["id"] for info in shell.json("conversations", "--status", "archived")] == [ident]
+    assert shell.json("archive", ident, "--undo")["status"] == "active"
+    shell.run("export", ident, "--output", "out.json")
+    assert "## Turn 0" in shell.run("export", ident, "--format", "markdown")
+    shell.run("delete", ident)
+    shell.run("show", ident, code=1)
+    assert shell.json("import", "recollect", "out.json")["conversations"] == [ident]
+    assert shell.run("export", ident) == (shell.folder / "out.json").read_text()
+    assert shell.json("forget", "--project", "shop")["conversations"] == 2
+    shell.run("conversations", code=1)
+
+
+def test_tools_files_and_sessions(shell: Shell) -> None:
+    (shell.folder / "work").mkdir()
+    ident = shell.run("new", "--cwd", "work").strip()
+    call = [
+        {"id": "a", "name": "Read", "arguments": {"file_path": "a.py"}, "result": "x"},
+        {"id": "b", "name": "Bash", "arguments": {"command": "make"}, "error": "no"},
+    ]
+    (shell.folder / "m.json").write_text(
+        json.dumps([{"role": "user", "content": "go"}, {"role": "assistant", "content": "ok", "tool_calls": call}])
+    )
+    shell.run("record", ident, "--messages", "m.json")
+    assert [one["path"] for one in shell.json("files", ident)] == ["a.py"]
+    assert "read" in shell.run("files", ident)
+    assert [one["tool_name"] for one in shell.json("tool-calls", ident, "--failed")] == ["Bash"]
+    assert "✓ Read" in shell.run("tool-calls", ident, "--tool", "Read")
+    shell.run("tool-calls", ident, "--tool", "Nobody", code=1)
+    assert [one["id"] for one in shell.json("sessions", "--cwd", "work")] == [ident]
+    assert "ok" in shell.run("sessions", "--cwd", "work/../work")
+    assert shell.json("sessions", "--cwd", "elsewhere", code=1) == []
+
+
+def test_ingest_keeps_the_good_and_reports_the_bad(shell: Shell) -> None:
+    lines = [
+        json.dumps(payload("r1")),
+        "{broken",
+        json.dumps(payload("r2", messages=said("new", "turn"))),
+        json.dumps({"messages": []}),
+        json.dumps(payload("r1")),
+    ]
+    (shell.folder / "in.jsonl").write_text("\n".join(lines))
+    done = shell.raw("ingest", "in.jsonl")
+    assert done.returncode == 2
+    assert "line 2" in done.stderr
+    assert "line 4" in done.stderr
+    assert done.stdout.strip() == "2 created, 1 unchanged, 2 bad"
+    results = [json.loads(line) for line in shell.raw("--json", "ingest", "in.jsonl").stdout.splitlines()]
+    assert [result.get("status", "error") for result in results] == ["unchanged", "error", "unchanged", "error", "unchanged"]
+    assert shell.json("stats")["turns"] == 2
+    (shell.folder / "array.json").write_text(json.dumps([payload("r3", messages=said("third")), payload("r4", messages=said("fourth"))]))
+    assert "2 created" in shell.run("ingest", "array.json")
+    assert "1 created" in shell.run("ingest", "-", text=json.dumps(payload("r5", messages=said("fifth")), indent=2))
+    conflicting = json.dumps(payload("r5", messages=said("other")))
+    assert "with replace" in shell.raw("ingest", "-", text=conflicting).stderr
+    assert "1 replaced" in shell.run("ingest", "--replace", "-", text=conflicting)
+
+
+def test_imports_of_plain_message_lists(shell: Shell) -> None:
+    (shell.folder / "chat.json").write_text(json.dumps(said("a", "b", "c", "d")))
+    first = shell.json("import", "openai", "chat.json", "--project", "p")
+    assert shell.json("import", "openai", "chat.json", "--project", "p") == first
+    assert len(shell.json("show", first["conversations"][0])["turns"]) == 2
+    (shell.folder / "bad.json").write_text("7")
+    done = shell.raw("import", "openai", "bad.json", "chat.json", "--project", "p")
+    assert done.returncode == 2
+    assert "1 conversation imported, 1 bad" in done.stdout
+
+
+def test_verify_stats_doctor_and_config(shell: Shell) -> None:
+    ident = ingested(shell)
+    message = shell.json("show", ident)["turns"][0]["messages"][0]["id"]
+    (shell.folder / "said.txt").write_text("why does login crash")
+    assert shell.json("verify", message, "--content", "said.txt")["status"] == "matches"
+    assert shell.json("verify", message, "--content", "in.json", code=1)["status"] == "differs"
+    assert shell.json("verify", "nobody", "--content", "in.json", code=1)["status"] == "unknown"
+    assert shell.json("verify")["status"] == "intact"
+    shell.run("verify", message, code=2)
+    assert "turns          1" in shell.run("stats")
+    assert "ok  store" in shell.run("doctor")
+    assert shell.json("doctor")["ok"]
+    assert shell.run("config", "path").strip().endswith("config.yaml")
+    assert json.loads(shell.run("config", "show"))["workspace"] == "default"
+
+
+def test_a_store_that_cannot_be_used_is_exit_code_3(shell: Shell) -> None:
+    (shell.folder / "other.db").write_bytes(b"not a database, but long enough to be looked at" * 50)
+    for arguments in (("conversations",), ("doctor",), ("ingest", "-")):
+        done = shell.raw("--store", "other.db", *arguments, text=json.dumps(payload()))
+        assert done.returncode == 3, done
+        assert "Traceback" not in done.stderr
+    assert shell.raw("--store", "mysql://x", "conversations").returncode == 2
+
+
+def test_workspaces_are_apart(shell: Shell) -> None:
+    ident = ingested(shell)
+    assert shell.json("--workspace", "other", "conversations", code=1) == []
+    shell.run("--workspace", "other", "show", ident, code=1)
+    assert shell.json("--workspace", "other", "search", "login", code=1)["hits"] == []
+
+
+def test_options_may_stand_after_the_command_and_a_closed_pipe_is_quiet(shell: Shell) -> None:
+    ingested(shell)
+    assert json.loads(shell.run("conversations", "--json"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "recollect", "export", ingested(shell)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=shell.folder,
+        env=shell.environment,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert b"Traceback" not in process.stderr.read()
+    process.stderr.close()
+    process.wait()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "null", "7", '"x"', "[]", "[[]]", "{}", '{"messages": 3}', '{"messages": [[]]}', "[" * 200_000, '{"a":' * 200_000, "\0",
+     "{\ud800}",
+     '{"messages": [{"role": "user", "content": NaN}]} x', "nonsense\nmore nonsense"],
+)  # fmt: skip
+def test_malformed_input_is_exit_code_2_and_never_a_traceback(shell: Shell, text: str) -> None:
+    done = shell.raw("ingest", "-", text=text.encode(errors="surrogatepass"))
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False) or (text == "[]" and done.returncode == 0), done
+    assert shell.raw("import", "recollect", "-", text=text.encode(errors="surrogatepass")).returncode == 2
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": "a\ud800b\0c"},
+        {"role": "user", "content": 2**70},
+        {"role": "user", "content": float("nan")},
+        {"role": "user", "content": "x", "timestamp": "9999-99-99"},
+        {"role": "user", "content": "x", "timestamp": "2999-01-01T00:00:00Z"},
+        {"role": "wizard", "content": "x"},
+        {"role": "tool", "tool_call_id": "nobody", "content": "x"},
+        {"role": "assistant", "tool_calls": [{"id": "a", "name": "x"}, {"id": "a", "name": "x"}]},
+        {"role": "assistant", "content": {"unexpected": {"shape": [1, 2]}}},
+        {"role": "user", "content": "x", "token_count": 2**80, "usage": {"prompt_tokens": "many"}},
+    ],
+)
+def test_strange_messages_are_recorded_with_tolerance_and_hide_no_neighbour(shell: Shell, message: dict[str, Any]) -> None:
+    document = payload(
+        messages=[{"role": "user", "content": "before"}, message, {"role": "user", "content": "after"}], cwd="/nowhere/at/all"
+    )
+    recorded = json.loads(shell.run("--json", "ingest", "-", text=json.dumps(document)))
+    shown = shell.json("show", recorded["conversation_id"])
+    users = [turn["user"] for turn in shown["turns"]]
+    assert users[0] == "before"
+    assert users[-1] == "after"
+    assert shell.json("verify")["status"] == "intact"
+
+
+def test_a_200_mb_message_is_cut_and_keeps_its_size(shell: Shell) -> None:
+    big = shell.folder / "big.json"
+    with big.open("w") as file:
+        file.write('{"project_id": "p", "messages": [{"role": "user", "content": "')
+        for _ in range(200):
+            file.write("word " * 200_000)
+        file.write('"}, {"role": "assistant", "content": "ok"}]}')
+    recorded = json.loads(shell.run("--json", "ingest", "big.json"))
+    message = shell.json("show", recorded["conversation_id"])["turns"][0]["messages"][0]
+    assert message["content_bytes"] == 200_000_000
+    assert len(message["content"]) <= 1_000_000
+    assert "cut:" in message["content"]
+
+
+@pytest.mark.parametrize("query", ["", '"', "src/auth.py:12", "-", "AND", "*", "\n", "🙂", "a" * 10_000])
+def test_any_string_is_a_legal_search(shell: Shell, query: str) -> None:
+    ingested(shell)
+    assert shell.raw("search", "--", query).returncode in {0, 1}
