@@ -10,6 +10,8 @@ from recollect.model import Damage
 from recollect.placing import checksum
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from recollect.model import Turn
 
 
@@ -22,23 +24,32 @@ def intact(turn: Turn, stored: int) -> Turn:
 
 
 def damage_of(turn: Turn, stored: int) -> list[Damage]:
-    """Say what is wrong with a turn: first by the hash of each content, else by the checksum over all of it."""
-    found = [
-        Damage(kind="message", id=message.id, conversation_id=turn.conversation_id, reason="the content does not match its hash")
-        for message in turn.messages
-        if message.content is not None
-        and len(message.content.encode()) == message.content_bytes
-        and content_hash(message.content) != message.content_hash
-    ]
+    """Say what is wrong with a turn whose checksum does not match: which content, by its hash, else that some row is."""
+    if checksum(turn) == stored:
+        return []
+    try:
+        found = [*_messages(turn), *_results(turn)]
+    except (AttributeError, TypeError):  # a damaged row may hold a value of another type
+        found = []
+    whole = Damage(kind="turn", id=turn.id, conversation_id=turn.conversation_id, reason="a stored row does not match the checksum")
+    return found or [whole]
+
+
+def _messages(turn: Turn) -> Iterator[Damage]:
+    for message in turn.messages:
+        if message.content is not None and _differs(message.content, message.content_bytes, message.content_hash):
+            reason = "the content does not match its hash"
+            yield Damage(kind="message", id=message.id, conversation_id=turn.conversation_id, reason=reason)
+
+
+def _results(turn: Turn) -> Iterator[Damage]:
     for call in turn.tool_calls:
         result = call.result
-        if result is None or result.result is None or len(result.result.encode()) != result.result_size_bytes:
-            continue
-        if content_hash(result.result) != result.content_hash:
+        if result is not None and result.result is not None and _differs(result.result, result.result_size_bytes, result.content_hash):
             reason = "the result does not match its hash"
-            found.append(Damage(kind="tool_result", id=result.id, conversation_id=turn.conversation_id, reason=reason))
-    if not found and checksum(turn) != stored:
-        found.append(
-            Damage(kind="turn", id=turn.id, conversation_id=turn.conversation_id, reason="a stored row does not match the checksum")
-        )
-    return found
+            yield Damage(kind="tool_result", id=result.id, conversation_id=turn.conversation_id, reason=reason)
+
+
+def _differs(text: str, size_bytes: int, kept: str) -> bool:
+    """Tell whether a text that is kept whole is not the one that was hashed; what was cut cannot be told."""
+    return len(text.encode()) == size_bytes and content_hash(text) != kept

@@ -15,7 +15,7 @@ from recollect.store.protocol import HashRecord
 from recollect.store.sqlite.rows import SELECT_CONVERSATION, SELECT_TURN, conversation_of, read_turns
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from recollect.store.sqlite.database import Connection, Database, Row
 
@@ -153,27 +153,47 @@ def _index_damage(connection: Connection) -> list[Damage]:
 
 
 def _conversation_damage(connection: Connection, workspace: str) -> tuple[int, list[Damage]]:
+    """Read the conversations one by one, so that an unreadable one hides no other."""
     found: list[Damage] = []
-    rows = connection.rows(SELECT_CONVERSATION + "where w.name = ? order by c.pk", (workspace,))
-    for row in rows:
-        try:
-            is_right = checksum(conversation_of(row)) == row[17]
-        except ValueError:
-            is_right = False
-        if not is_right:
-            found.append(Damage(kind="conversation", id=row[0], conversation_id=row[0], reason="a stored row does not match the checksum"))
-    return len(rows), found
+    keys = connection.rows(
+        "select pk from conversation where workspace_pk = (select pk from workspace where name = ?) order by pk", (workspace,)
+    )
+    for (key,) in keys:
+        reason = _reason(lambda key=key: _is_sealed(connection, key))
+        if reason is not None:
+            name = _unhexed(connection.value("select hex(uuid) from conversation where pk = ?", (key,)))
+            found.append(Damage(kind="conversation", id=name, conversation_id=name, reason=reason))
+    return len(keys), found
+
+
+def _is_sealed(connection: Connection, key: int) -> bool:
+    row = connection.row(SELECT_CONVERSATION + "where c.pk = ?", (key,))
+    return row is not None and checksum(conversation_of(row)) == row[17]
+
+
+def _reason(check: Callable[[], bool]) -> str | None:
+    """Return why a record is not what was written, or None."""
+    try:
+        return None if check() else "a stored row does not match the checksum"
+    except (DamagedStoreError, apsw.CorruptError, UnicodeDecodeError) as error:
+        return str(error)
 
 
 def _page(connection: Connection, workspace: str, after: int) -> list[tuple[int, str, str]]:
     rows = connection.rows(
         """
-        select t.pk, t.uuid, c.uuid from turn t join conversation c on c.pk = t.conversation_pk join workspace w on w.pk = c.workspace_pk
+        select t.pk, hex(t.uuid), hex(c.uuid) from turn t join conversation c on c.pk = t.conversation_pk
+            join workspace w on w.pk = c.workspace_pk
         where w.name = ? and t.pk > ? order by t.pk limit ?
         """,
         (workspace, after, TURNS_PER_PAGE),
     )
-    return [(row[0], row[1], row[2]) for row in rows]
+    return [(row[0], _unhexed(row[1]), _unhexed(row[2])) for row in rows]
+
+
+def _unhexed(text: str) -> str:
+    """Read an id that may itself be damaged."""
+    return bytes.fromhex(text).decode(errors="replace")
 
 
 def _turn_damage(connection: Connection, page: list[tuple[int, str, str]]) -> list[Damage]:
@@ -184,6 +204,6 @@ def _turn_damage(connection: Connection, page: list[tuple[int, str, str]]) -> li
             rows = connection.rows(SELECT_TURN + "where t.pk = ?", (key,))
             for turn, stored in read_turns(connection, rows):
                 found += damage_of(turn, stored)
-        except (DamagedStoreError, apsw.CorruptError, ValueError) as error:
+        except (DamagedStoreError, apsw.CorruptError, UnicodeDecodeError) as error:
             found.append(Damage(kind="turn", id=turn_id, conversation_id=conversation_id, reason=str(error)))
     return found

@@ -305,7 +305,7 @@ def translated(path: Path) -> Generator[None]:
     except (apsw.CantOpenError, apsw.PermissionsError, apsw.ReadOnlyError) as error:
         msg = f"cannot open {path} for writing: {error}"
         raise StoreUnavailableError(msg) from error
-    except (apsw.CorruptError, apsw.NotADBError) as error:
+    except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
         msg = f"{path} is damaged or no SQLite file ({error}): restore it from a copy, or see `recollect verify`"
         raise DamagedStoreError(msg) from error
     except apsw.FullError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString
 
 import msgspec
@@ -12,7 +13,7 @@ from recollect.errors import DamagedStoreError
 from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, FileAccess, Message, ToolCall, ToolResult, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from datetime import datetime
 
     from recollect.store.sqlite.database import Connection, Row
@@ -56,8 +57,23 @@ def as_bool(value: int | None) -> bool | None:
     return None if value is None else bool(value)
 
 
+@contextmanager
+def _readable() -> Generator[None]:
+    """Turn what a damaged row does to its reader into an error that says so."""
+    try:
+        yield
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError, TypeError) as error:
+        msg = f"a stored row cannot be read ({error}): see `recollect verify`"
+        raise DamagedStoreError(msg) from error
+
+
 def conversation_of(row: Row) -> ConversationInfo:
     """Read a row of `SELECT_CONVERSATION`."""
+    with _readable():
+        return _conversation(row)
+
+
+def _conversation(row: Row) -> ConversationInfo:
     return ConversationInfo(
         id=row[0], title=row[1], tags=texts(row[2]), status=row[3], summary=row[4], agent=row[5], external_id=row[6], cwd=row[7],
         created_at=from_iso(row[8]), updated_at=from_iso(row[9]), turn_count=row[10], message_count=row[11], last_message=row[12],
@@ -126,11 +142,8 @@ def checkpoint_row(part: Checkpoint, turn_pk: int) -> Row:
 
 def read_turns(connection: Connection, rows: Sequence[Row]) -> list[tuple[Turn, int]]:
     """Read whole turns, with their stored checksums, from rows of `SELECT_TURN`."""
-    try:
+    with _readable():
         return _read_turns(connection, rows)
-    except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
-        msg = f"a stored row cannot be read ({error}): see `recollect verify`"
-        raise DamagedStoreError(msg) from error
 
 
 def _read_turns(connection: Connection, rows: Sequence[Row]) -> list[tuple[Turn, int]]:
