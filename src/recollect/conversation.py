@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from recollect.capture.growth import grown
-from recollect.capture.messages import read_turns
 from recollect.capture.paths import place_of
-from recollect.capture.recorded import Said, said_turn
+from recollect.capture.recorded import Said, listed_turns, said_turn
 from recollect.capture.turns import with_status
+from recollect.checks import checked_count
 from recollect.compose.fitting import fit_turn
 from recollect.errors import InputError, NotFoundError, StoreBusyError
 from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX, TURNS_PER_PAGE
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from recollect.memory import Memory
     from recollect.model import ConversationInfo
-    from recollect.recorder import OnEdit
+    from recollect.recorder import OnEdit, Result
 
 _TURN_CHARS_MIN = 200
 _KIND_ORDER = {"write": 0, "read": 1, "search": 2, "list": 3}
@@ -65,26 +65,25 @@ class Conversation:
         turn is returned; a past that was edited forks a branch, or is replaced, as `on_edit` says. The same `request_id`
         again changes nothing; with other content it is a `ConflictError`, unless `replace` is given.
         """
-        reading = self._memory.recorder.reading(place_of(self.info.cwd))
-        if messages is not None:
-            turns = read_turns(messages, reading)
-            if not turns:
-                msg = "messages holds no message: give at least one"
-                raise InputError(msg)
-            clean_id = reading.cleaner.text(request_id) if request_id is not None else None
-            result = await self._memory.recorder.history(self.info, turns, request_id=clean_id, replace=replace, on_edit=on_edit)
-            await self._memory.mirrored(result.conversation_id)
-            return result.turns[-1] if result.turns else (await self._last_turn())
-        turn = said_turn(
-            Said(
-                user=user, assistant=assistant, system=system, reasoning=reasoning, tool_calls=tool_calls, context_files=context_files,
-                changes=changes, checkpoints=checkpoints, timestamp=timestamp, request_id=request_id,
-            ),
-            reading,
+        said = Said(
+            user=user, assistant=assistant, system=system, reasoning=reasoning, tool_calls=tool_calls, context_files=context_files,
+            changes=changes, checkpoints=checkpoints, timestamp=timestamp, request_id=request_id,
         )  # fmt: skip
-        result = await self._memory.recorder.append(self.id, [turn], request_id=turn.request_id, replace=replace)
-        await self._memory.mirrored(self.id)
-        return result.turns[-1]
+        result, _ = await self.submit(said, messages, replace=replace, on_edit=on_edit)
+        return result.turns[-1] if result.turns else await self._last_turn()
+
+    async def submit(self, said: Said, messages: Sequence[Any] | None, *, replace: bool, on_edit: OnEdit) -> tuple[Result, dict[str, int]]:
+        """Record what was said, or a list of messages; returns what became of it, and what was read with tolerance."""
+        reading = self._memory.recorder.reading(place_of(self.info.cwd))
+        if messages is None:
+            turn = said_turn(said, reading)
+            result = await self._memory.recorder.append(self.id, [turn], request_id=turn.request_id, replace=replace)
+        else:
+            turns = listed_turns(said, messages, reading)
+            request_id = turns[0].request_id
+            result = await self._memory.recorder.history(self.info, turns, request_id=request_id, replace=replace, on_edit=on_edit)
+        await self._memory.mirrored(result.conversation_id)
+        return result, dict(+reading.notes)
 
     async def _last_turn(self) -> Turn:
         turns = await self._turns(TurnRange(limit=1, newest=True))
@@ -139,7 +138,7 @@ class Conversation:
         self, limit: int = 100, *, include_tool_calls: bool = True, include_reasoning: bool = True
     ) -> list[HistoryMessage]:
         """Return the last messages, oldest first, each with the tool calls it made."""
-        _positive("limit", limit)
+        checked_count("limit", limit)
         history: list[HistoryMessage] = []
         for turn in reversed(await self._turns(TurnRange(limit=limit, newest=True))):
             history[:0] = _messages(turn, calls=include_tool_calls, reasoning=include_reasoning)
@@ -147,6 +146,9 @@ class Conversation:
 
     async def turns(self, first: int = 0, last: int | None = None, limit: int | None = None) -> list[Turn]:
         """Return whole turns by index, both ends included; inherited ones too."""
+        for name, value in (("first", first), ("last", last), ("limit", limit)):
+            if value is not None:
+                checked_count(name, value)
         return await self._turns(TurnRange(first=first, last=last, limit=limit))
 
     async def _turns(self, span: TurnRange) -> list[Turn]:
@@ -154,8 +156,8 @@ class Conversation:
 
     async def recent_turns(self, max_chars: int = 5_000, limit: int = 3) -> list[Turn]:
         """Return the newest turns within a number of characters, oldest first; what is too long is cut, never dropped."""
-        _positive("limit", limit)
-        _positive("max_chars", max_chars)
+        checked_count("limit", limit)
+        checked_count("max_chars", max_chars)
         kept: list[Turn] = []
         room = max_chars
         newest = await self._turns(TurnRange(limit=limit, newest=True))
@@ -169,7 +171,7 @@ class Conversation:
 
     async def get_tool_calls(self, tool_name: str | None = None, *, success: bool | None = None, limit: int = 100) -> list[ToolCall]:
         """Return tool calls by name and outcome, newest first."""
-        _positive("limit", limit)
+        checked_count("limit", limit)
         where = CallFilter(tool_name=tool_name, success=success, limit=limit)
         places = await self._memory.store.turns.calls(self._memory.workspace, self.id, where)
         turns: dict[int, Turn] = {}
@@ -180,7 +182,7 @@ class Conversation:
 
     async def accessed_files(self, max_chars: int = 5_000, *, temporary: bool = False) -> list[AccessedFile]:
         """Return the files that tools touched, each once with its latest access: writes first, then the newest."""
-        _positive("max_chars", max_chars)
+        checked_count("max_chars", max_chars)
         latest: dict[str, AccessedFile] = {}
         async for turn in self._all_turns():
             for call in turn.tool_calls:
@@ -237,7 +239,7 @@ class Conversation:
         if from_turn is not None and from_message is not None:
             msg = "a branch forks from a turn or from a message: give one of from_turn and from_message"
             raise InputError(msg)
-        outline = await self._memory.store.turns.outline(self._memory.workspace, self.id)
+        outline = await self._memory.store.turns.outline(self._memory.workspace, self.id, TurnRange())
         indexes = [turn.index for turn in outline.turns]
         if not indexes:
             msg = f"conversation {self.id} has no turn to branch from"
@@ -300,12 +302,6 @@ class Conversation:
     async def delete(self) -> None:
         """Delete the conversation; its branches keep the turns they inherited."""
         await self._memory.remove([self.id], keep_inherited=True)
-
-
-def _positive(name: str, value: int) -> None:
-    if value < 0:
-        msg = f"{name} is a number from 0, not {value}"
-        raise InputError(msg)
 
 
 def _messages(turn: Turn, *, calls: bool, reasoning: bool) -> list[HistoryMessage]:

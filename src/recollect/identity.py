@@ -23,4 +23,4 @@ def part_identity(kind: str, owner: str, place: int) -> str:
 
 def content_hash(text: str) -> str:
     """Return the full SHA-256 of a text, with its prefix."""
-    return HASH_PREFIX + sha256(text.encode()).hexdigest()
+    return HASH_PREFIX + sha256(text.encode(errors="replace")).hexdigest()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,6 +12,7 @@ import msgspec
 from recollect.capture.clean import parse_json
 from recollect.capture.paths import Place, place_of
 from recollect.capture.payload import read_payload
+from recollect.checks import checked_count, checked_text
 from recollect.clock import RandomIds, SystemClock
 from recollect.config import Settings, load_settings
 from recollect.conversation import Conversation
@@ -27,7 +27,7 @@ from recollect.store import open_store
 from recollect.store.protocol import ConversationFilter, SearchScope
 from recollect.text import shorten
 from recollect.trace.verify import verify_content, verify_store
-from recollect.transfer import document_closing, document_opening, document_turn, read_document, rehashed
+from recollect.transfer import document_closing, document_opening, document_turn, read_document, refuse_altered, rehashed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +68,7 @@ class Memory:
         """Open a memory: what is not given comes from the user's configuration, and a file that is missing is created."""
         chosen = settings or load_settings()
         if store is not None:
-            chosen = msgspec.structs.replace(chosen, store=os.fspath(store))
+            chosen = msgspec.structs.replace(chosen, store=checked_text("store", os.fspath(store)))
         if workspace is not None:
             chosen = msgspec.structs.replace(chosen, workspace=_name("workspace", workspace))
         opened = await open_store(chosen.store or load_settings().store, durability=chosen.durability, threads=threads)
@@ -114,10 +114,10 @@ class Memory:
             info = await self.store.conversations.create(self.workspace, info, owner)
         return Conversation(self, info)
 
-    def _cleaned_path(self, path: str | os.PathLike[str]) -> str:
-        text = os.fspath(path)
+    def _cleaned_path(self, path: object) -> str:
+        text = str(os.fspath(cast("str", path))) if isinstance(path, str | os.PathLike) else ""
         if not text or len(text) > PATH_CHARS_MAX or "\0" in text:
-            msg = f"{text[:60]!r} is no directory: give a path of 1 to {PATH_CHARS_MAX} characters"
+            msg = f"{str(path)[:60]!r} is no directory: give a path of 1 to {PATH_CHARS_MAX} characters"
             raise InputError(msg)
         return self.recorder.reading().cleaner.text(text)
 
@@ -131,7 +131,7 @@ class Memory:
 
     def clean_title(self, title: str) -> str:
         """Return a title without secrets, on one line."""
-        return shorten(self.recorder.reading().cleaner.text(title), TITLE_CHARS_MAX)
+        return shorten(self.recorder.reading().cleaner.text(checked_text("title", title)), TITLE_CHARS_MAX)
 
     def clean_tags(self, tags: Sequence[str]) -> tuple[str, ...]:
         """Return tags without secrets, each once."""
@@ -173,9 +173,7 @@ class Memory:
         limit: int = 50,
     ) -> list[ConversationInfo]:
         """Return conversations, the latest change first: of any of the tags, of the project of a directory or by name."""
-        if limit < 0:
-            msg = f"limit is a number from 0, not {limit}"
-            raise InputError(msg)
+        checked_count("limit", limit)
         if status not in {None, "active", "archived"}:
             msg = f"a conversation is active or archived, not {status!r}"
             raise InputError(msg)
@@ -208,7 +206,7 @@ class Memory:
         return await self.store.conversations.projects(self.workspace)
 
     async def sessions(self, cwd: str | os.PathLike[str] = ".") -> list[Session]:
-        """Return the conversations of a directory's project, newest first, as somebody who wants to resume one sees them."""
+        """Return the active conversations of a directory's project, newest first, as somebody who wants to resume one sees them."""
         return [
             Session(
                 id=info.id,
@@ -217,7 +215,7 @@ class Memory:
                 turn_count=info.turn_count,
                 last_message=info.last_message,
             )
-            for info in await self.list_conversations(cwd=cwd, limit=_ALL)
+            for info in await self.list_conversations(cwd=cwd, status="active", limit=_ALL)
         ]
 
     async def record(
@@ -252,7 +250,7 @@ class Memory:
             status=result.status,
             request_id=read.request_id,
             turn_ids=tuple(turn.id for turn in result.turns),
-            notes=dict(Counter(reading.notes)),
+            notes=dict(+reading.notes),
         )
 
     async def _record_turn(self, turn: Turn, target: ConversationInfo | None, *, replace: bool) -> Recorded:
@@ -266,7 +264,7 @@ class Memory:
             status=result.status,
             request_id=cleaned.request_id,
             turn_ids=tuple(one.id for one in result.turns),
-            notes=dict(reading.notes),
+            notes=dict(+reading.notes),
         )
 
     async def search(
@@ -301,8 +299,8 @@ class Memory:
         be replaced.
         """
         parsed = parse_json(document) if isinstance(document, str | bytes) else document
-        cleaner = self.recorder.reading().cleaner
-        cleaned: Json = cleaner.value(parsed)
+        refuse_altered(parsed)
+        cleaned: Json = self.recorder.reading().cleaner.payload(parsed)
         read = read_document(cleaned, "")
         project = self._imported_project(read.project)
         own_id = self.ids.fresh() if new_id else read.conversation.id
@@ -407,7 +405,7 @@ def _document(turns: Sequence[Turn], info: ConversationInfo, project: Project) -
 
 
 def _name(what: str, value: str) -> str:
-    name = value.strip()
+    name = checked_text(what, value).strip()
     if not name or len(name) > NAME_CHARS_MAX:
         msg = f"{what} is a name of 1 to {NAME_CHARS_MAX} characters, not {value[:60]!r}"
         raise InputError(msg)

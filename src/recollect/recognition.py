@@ -18,35 +18,55 @@ if TYPE_CHECKING:
     from recollect.store.protocol import TurnOutline
 
 
+Words = tuple[tuple[str, str], ...]
+
+
 class Recognition(msgspec.Struct, frozen=True, kw_only=True):
     """How a payload continues a conversation.
 
     `append`: it is no history, all of it is new. `known`: nothing of it is new. `extends`: its turns from `new_from` on
     are new. `grows`: its turn `new_from` is the last recorded one with more in it, and what follows is new. `edited`: it
-    says something else from its turn `new_from` on.
+    says something else from its turn `new_from` on. Its first `forgotten` turns were forgotten here and stay so.
     """
 
     kind: Literal["append", "known", "extends", "grows", "edited"]
     new_from: int = 0
+    forgotten: int = 0
 
 
 def recognise(held: Sequence[TurnOutline], turns: Sequence[Turn]) -> Recognition:
-    """Compare a payload's turns with a conversation's, from the beginning.
+    """Compare a payload's turns with a conversation's.
 
-    A single turn that shares no more than its first words with the beginning is taken for new: people repeat themselves.
+    It is a history when it begins as the conversation does; or, where the conversation's first turns were forgotten, when
+    it comes to its beginning later; or when it begins with the conversation's last turns, as a sliding window does.
     """
     said = [tuple(outline(turn.messages)) for turn in turns]
-    if not held or not said or not held[0].said or held[0].said[:1] != said[0][:1]:
+    if not held or not said or not held[0].said:
         return Recognition(kind="append")
+    if held[0].said[:1] == said[0][:1]:
+        return _from_the_beginning([turn.said for turn in held], said)
+    if held[0].said in said:
+        skipped = said.index(held[0].said)
+        if held[0].index == 0:  # it begins earlier than the conversation: another past
+            return Recognition(kind="edited")
+        found = _from_the_beginning([turn.said for turn in held], said[skipped:])
+        return Recognition(kind=found.kind, new_from=found.new_from + skipped, forgotten=skipped)
+    for size in range(min(len(held), len(said) - 1), 0, -1):
+        if [turn.said for turn in held[-size:]] == said[:size]:
+            return Recognition(kind="extends", new_from=size)
+    return Recognition(kind="append")
+
+
+def _from_the_beginning(held: list[Words], said: list[Words]) -> Recognition:
     for n, words in enumerate(said):
         if n == len(held):
             return Recognition(kind="extends", new_from=n)
-        have = held[n].said
+        have = held[n]
         if words == have:
             continue
         if n == len(held) - 1 and words[: len(have)] == have:
             return Recognition(kind="grows", new_from=n)
         if n == len(said) - 1 and have[: len(words)] == words:
             return Recognition(kind="known", new_from=n)
-        return Recognition(kind="append") if len(said) == 1 else Recognition(kind="edited", new_from=n)
+        return Recognition(kind="edited", new_from=n)
     return Recognition(kind="known", new_from=len(said) - 1)

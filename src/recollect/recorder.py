@@ -19,7 +19,7 @@ from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX
 from recollect.model import ConversationInfo, Project, Turn
 from recollect.placing import Head, outline, place_turns
 from recollect.recognition import Recognition, recognise
-from recollect.store.protocol import Draft, Recording
+from recollect.store.protocol import Draft, Recording, TurnRange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,11 +104,12 @@ class Recorder:
         if outcome.status == "moved":
             msg = f"conversation {conversation_id} moved on while it was read: try again"
             raise MovedError(msg)
-        return Result(conversation_id=conversation_id, status=outcome.status, turns=outcome.turns)
+        written_to = outcome.turns[0].conversation_id if outcome.turns else conversation_id
+        return Result(conversation_id=written_to, status=outcome.status, turns=outcome.turns)
 
     async def _foreseen(self, conversation_id: str, recording: Recording) -> tuple[Turn, ...]:
         """Place turns as they would be placed now, without writing them."""
-        held = await self._store.turns.outline(self._workspace, conversation_id)
+        held = await self._store.turns.outline(self._workspace, conversation_id, TurnRange(limit=0))
         waiting = [draft.turn for owner, earlier in self._pending if owner == conversation_id for draft in earlier.drafts]
         head = Head(
             conversation_id=conversation_id,
@@ -149,6 +150,8 @@ class Recorder:
     async def _history_once(
         self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None, *, replace: bool, on_edit: OnEdit
     ) -> Result:
+        if len(turns) == 1 and await self._begins_otherwise(conversation.id, turns[0]):
+            return await self.append(conversation.id, _numbered(turns, request_id), request_id=request_id, replace=replace)
         target, outlined = await self._target(conversation, turns, request_id)
         held, next_index = outlined.turns, outlined.next_index
         known = [turn.index for turn in held if request_id is not None and turn.request_id == request_id]
@@ -168,12 +171,18 @@ class Recorder:
             return await self._edited(target, outlined, found, turns, request_id, on_edit)
         new = turns[found.new_from :]
         if found.kind == "grows":
-            grown = await self._grow(held[found.new_from], new[0], request_id)
-            if grown is not None:
+            last = held[found.new_from - found.forgotten]
+            if len(new) > 1 or request_id is None or last.request_id in {None, request_id}:
+                grown = await self._grow(last, new[0])
                 rest = await self._after_growth(target, new[1:], request_id, next_index)
                 return Result(conversation_id=target, status="replaced" if not rest else "created", turns=(grown, *rest))
         recording = Recording(drafts=_drafts(_numbered(new, request_id)), request_id=request_id, expected_index=next_index)
         return await self._write(target, recording)
+
+    async def _begins_otherwise(self, conversation_id: str, turn: Turn) -> bool:
+        """Tell, without reading the whole history, whether a single turn is none of it."""
+        held = await self._store.turns.outline(self._workspace, conversation_id, TurnRange(limit=1))
+        return not held.turns or held.turns[0].said[:1] != tuple(outline(turn.messages)[:1])
 
     async def _after_growth(self, target: str, new: list[Turn], request_id: str | None, next_index: int) -> tuple[Turn, ...]:
         if not new:
@@ -183,7 +192,7 @@ class Recorder:
 
     async def _target(self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None) -> tuple[str, Outline]:
         """Return the conversation, or the branch below it, that a payload continues, with its outline."""
-        held = await self._store.turns.outline(self._workspace, conversation.id)
+        held = await self._store.turns.outline(self._workspace, conversation.id, TurnRange())
         if recognise(held.turns, turns).kind not in {"edited", "append"} or not held.turns:
             return conversation.id, held
         for branch in await self._store.conversations.branches(self._workspace, conversation.id):
@@ -194,12 +203,9 @@ class Recorder:
                 return found_id, found
         return conversation.id, held
 
-    async def _grow(self, held: TurnOutline, turn: Turn, request_id: str | None) -> Turn | None:
-        """Put more into the last turn, if it has no request of its own or the same one."""
-        if request_id is not None and held.request_id not in {None, request_id}:
-            return None
-        own_request = held.request_id or None
-        return await self.rewrite(held.conversation_id, held.index, held.id, held.content_hash, _replace(turn, request_id=own_request))
+    async def _grow(self, held: TurnOutline, turn: Turn) -> Turn:
+        """Put more into the last turn; its request stays its own."""
+        return await self.rewrite(held.conversation_id, held.index, held.id, held.content_hash, _replace(turn, request_id=held.request_id))
 
     async def rewrite(self, conversation_id: str, index: int, turn_id: str, was: str, turn: Turn) -> Turn:
         """Replace one turn in its place; raises `MovedError` when it has changed meanwhile."""
@@ -217,10 +223,14 @@ class Recorder:
         new = _numbered(turns[found.new_from :], request_id)
         if on_edit == "replace":
             recording = Recording(
-                drafts=_drafts(new), request_id=request_id, truncate_from=held.turns[found.new_from].index, expected_index=held.next_index
+                drafts=_drafts(new),
+                request_id=request_id,
+                truncate_from=held.turns[found.new_from - found.forgotten].index,
+                expected_index=held.next_index,
             )
             return await self._write(target, recording)
-        from_turn = held.turns[found.new_from - 1].index if found.new_from else -1
+        inherited = found.new_from - found.forgotten
+        from_turn = held.turns[inherited - 1].index if inherited else -1
         branch = await self.branch(target, from_turn, None, identity("branch", target, from_turn, *outline(new[0].messages)[0]))
         result = await self.append(branch.id, new, request_id=request_id)
         return _replace(result, status="branched" if result.status == "created" else result.status)

@@ -107,7 +107,7 @@ class Memory:
         return run_now(self._of.projects())
 
     def sessions(self, cwd: str | os.PathLike[str] = ".") -> list[Session]:
-        """Return the conversations of a directory's project, newest first, as somebody who wants to resume one sees them."""
+        """Return the active conversations of a directory's project, newest first, as somebody who wants to resume one sees them."""
         return run_now(self._of.sessions(cwd))
 
     def record(self, payload: Any, *, conversation: str | None = None, replace: bool = False, on_edit: OnEdit = "branch") -> Recorded:

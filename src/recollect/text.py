@@ -18,6 +18,8 @@ _RAW = re.compile(r"[^\W_]+(?:[_'.-][^\W_]+)*|_+[^\W_]+(?:[_.-]+[^\W_]+)*")
 _RAW_ASCII = re.compile(r"[A-Za-z0-9]+(?:[_'.-][A-Za-z0-9]+)*|_+[A-Za-z0-9]+(?:[_.-]+[A-Za-z0-9]+)*")  # the same, faster
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\WA-Za-z0-9_]+")
 _PATH = re.compile(r"(?<![\w/:.])(?:~|\.{1,2})?/?[\w.@+-]+(?:/[\w.@+-]+)+")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+$")
+_PAIR = 2
 _CONTRACTIONS = frozenset({"s", "t", "m", "d", "ll", "re", "ve"})
 _PARTS_MAX = 12
 _NUMBER_DIGITS_MAX = 4
@@ -81,11 +83,18 @@ def _stem() -> Callable[[str], str]:
     return stem.stemWord
 
 
+def _pieces(part: str) -> list[str]:
+    """Cut a run of characters that are written without spaces into pairs, so that words inside it are found."""
+    if not _UNSPACED.match(part) or len(part) <= _PAIR:
+        return [part]
+    return [part[n : n + _PAIR] for n in range(len(part) - 1)]
+
+
 class _Remembered(dict[str, str]):
     """Raw token → its terms joined by spaces, empty for a stop word; worked out once."""
 
     def __missing__(self, raw: str) -> str:
-        parts = parts_of(raw)
+        parts = parts_of(raw) if raw.isascii() else [piece for part in parts_of(raw) for piece in _pieces(part)]
         if len(parts) == 1:
             found = "" if parts[0] in _STOP_WORDS else _stem()(parts[0])[:_TERM_CHARS_MAX]
         else:

@@ -65,6 +65,21 @@ def document_closing() -> str:
     return "\n]}\n"
 
 
+def refuse_altered(document: object) -> None:
+    """Refuse a document whose contents are not what their hashes say; looked at before secrets are removed."""
+    turns = cast("dict[str, Any]", document).get("turns") if isinstance(document, dict) else None
+    for turn in cast("list[Any]", turns) if isinstance(turns, list) else []:
+        messages = cast("dict[str, Any]", turn).get("messages") if isinstance(turn, dict) else None
+        for message in cast("list[Any]", messages) if isinstance(messages, list) else []:
+            record = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
+            content = record.get("content")
+            is_whole = isinstance(content, str) and len(content.encode(errors="replace")) == record.get("content_bytes")
+            if is_whole and content_hash(cast("str", content)) != record.get("content_hash"):
+                place = f"message {record.get('sequence')}"
+                msg = f"the document was altered: {place} does not match its content_hash; export it again"
+                raise InputError(msg)
+
+
 def read_document(document: object, project_id: str) -> Document:
     """Read a document that was cleaned; raises InputError when it is none of ours."""
     if not isinstance(document, dict) or cast("dict[str, Any]", document).get("format") != FORMAT:

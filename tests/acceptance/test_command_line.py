@@ -85,8 +85,8 @@ def test_version_and_help(shell: Shell) -> None:
 
 def test_a_conversation_from_beginning_to_end(shell: Shell) -> None:
     ident = shell.run("new", "--project", "shop", "--title", "Fix login", "--tag", "auth").strip()
-    assert "recorded turn 0" in shell.run("record", ident, "--user", "why does login crash", "--assistant", "the token expired")
-    assert "recorded turn 1" in shell.run("record", ident[:8], "--messages", "-", text=json.dumps(said("and now?", "fixed")))
+    assert f"created: turn 0 of {ident}" in shell.run("record", ident, "--user", "why does login crash", "--assistant", "the token expired")
+    assert "created: turn 1" in shell.run("record", ident[:8], "--messages", "-", text=json.dumps(said("and now?", "fixed")))
     listed = shell.run("conversations")
     assert "Fix login #auth" in listed
     assert ident[:8] in listed
@@ -159,12 +159,13 @@ def test_ingest_keeps_the_good_and_reports_the_bad(shell: Shell) -> None:
 def test_imports_of_plain_message_lists(shell: Shell) -> None:
     (shell.folder / "chat.json").write_text(json.dumps(said("a", "b", "c", "d")))
     first = shell.json("import", "openai", "chat.json", "--project", "p")
-    assert shell.json("import", "openai", "chat.json", "--project", "p") == first
+    assert shell.json("import", "openai", "chat.json", "--project", "p") == {**first, "unchanged": 1}
+    assert shell.json("import", "openai", "chat.json", "--project", "p", "--new-id")["conversations"] != first["conversations"]
     assert len(shell.json("show", first["conversations"][0])["turns"]) == 2
     (shell.folder / "bad.json").write_text("7")
     done = shell.raw("import", "openai", "bad.json", "chat.json", "--project", "p")
     assert done.returncode == 2
-    assert "1 conversation imported, 1 bad" in done.stdout
+    assert "0 conversations imported, 1 unchanged, 1 bad" in done.stdout
 
 
 def test_verify_stats_doctor_and_config(shell: Shell) -> None:
@@ -190,6 +191,28 @@ def test_a_store_that_cannot_be_used_is_exit_code_3(shell: Shell) -> None:
         assert done.returncode == 3, done
         assert "Traceback" not in done.stderr
     assert shell.raw("--store", "mysql://x", "conversations").returncode == 2
+
+
+def test_numbers_that_make_no_sense_are_refused(shell: Shell) -> None:
+    ident = ingested(shell)
+    for arguments in (
+        ("conversations", "--limit", "9" * 30),
+        ("show", ident, "--first", "-1"),
+        ("show", ident, "--last", "9" * 30),
+        ("search", "x", "--limit", "x"),
+    ):
+        shell.run(*arguments, code=2)
+    shell.run("--store", str(shell.folder), "conversations", code=2)
+    shell.run("--store", "m.db?mode=ro", "conversations", code=2)
+    assert "No conversation matches." in shell.run("conversations", "--project", "nobody", code=1)
+
+
+def test_what_a_command_says_it_recorded_is_there_also_without_auto_save(shell: Shell) -> None:
+    (shell.folder / "c.yaml").write_text("agent: {memory: {persistence: {auto_save: false}}}\n")
+    shell.environment["RECOLLECT_CONFIG"] = str(shell.folder / "c.yaml")
+    ident = shell.run("new", "--project", "p").strip()
+    shell.run("record", ident, "--user", "kept")
+    assert shell.json("show", ident)["turns"][0]["user"] == "kept"
 
 
 def test_workspaces_are_apart(shell: Shell) -> None:

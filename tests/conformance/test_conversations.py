@@ -139,6 +139,16 @@ async def test_wrong_arguments_are_refused_with_a_sentence(memory: Memory) -> No
         memory.create_conversation(project="p", tags=[str(n) for n in range(99)]),
         memory.list_conversations(limit=-1),
         memory.verify("only-an-id"),
+        memory.list_conversations(limit=10**30),
+        memory.list_conversations(limit="5"),  # type: ignore[arg-type]
+        memory.search(5),  # type: ignore[arg-type]
+        memory.search("x", limit=1.5),  # type: ignore[arg-type]
+        memory.create_conversation(title=5),  # type: ignore[arg-type]
+        memory.create_conversation(cwd=5),  # type: ignore[arg-type]
+        conversation.record(user=""),
+        conversation.record(user="x", messages=[{"role": "user", "content": "y"}]),
+        conversation.record(user="x", context_files=[{"path": 5}]),
+        conversation.turns(first=10**30),
     ):
         with pytest.raises(InputError):
             await refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from recollect.memory import Memory
@@ -90,6 +91,44 @@ async def test_an_edited_past_replaces_when_asked(memory: Memory) -> None:
     assert (info.turn_count, info.message_count) == (2, 4)
     await memory.record(payload("r3", "a", "b", "c2", "d2", "g", "h"))
     assert await users(memory, first.conversation_id) == ["a", "c2", "g"]
+
+
+async def test_another_answer_to_the_only_question_is_an_edited_past(memory: Memory) -> None:
+    first = await memory.record(payload("r1", "a", "b"))
+    again = await memory.record(payload("r2", "a", "b, said better"))
+    assert (again.status, await users(memory, first.conversation_id)) == ("branched", ["a"])
+    turns = await (await memory.load_conversation(again.conversation_id)).turns()
+    assert [(turn.user, turn.assistant) for turn in turns] == [("a", "b, said better")]
+
+
+async def test_a_sliding_window_over_the_history_adds_only_what_is_new(memory: Memory) -> None:
+    await memory.record(payload("r1", "u1", "a1", "u2", "a2", "u3", "a3"))
+    await memory.record(payload("r2", "u2", "a2", "u3", "a3", "u4", "a4"))
+    third = await memory.record(payload("r3", "u4", "a4", "u5", "a5"))
+    assert await users(memory, third.conversation_id) == ["u1", "u2", "u3", "u4", "u5"]
+
+
+async def test_a_question_that_is_sent_again_with_its_answer_is_not_doubled(memory: Memory) -> None:
+    await memory.record(payload("r1", "u1", "a1", "u2"))
+    second = await memory.record(payload("r2", "u1", "a1", "u2", "a2", "u3", "a3"))
+    turns = await (await memory.load_conversation(second.conversation_id)).turns()
+    assert [(turn.user, turn.assistant, turn.request_id) for turn in turns] == [("u1", "a1", "r1"), ("u2", "a2", "r1"), ("u3", "a3", "r2")]
+
+
+async def test_what_was_forgotten_does_not_come_back_with_the_history(memory: Memory) -> None:
+    for day, texts in ((1, ("u1", "a1")), (2, ("u1", "a1", "u2", "a2"))):
+        recorded = await memory.record({**payload(f"r{day}", *texts), "timestamp": f"2026-01-0{day}T00:00:00Z"})
+    await memory.forget(before=datetime(2026, 1, 2, tzinfo=UTC))
+    await memory.record(payload("r3", "u1", "a1", "u2", "a2", "u3", "a3"))
+    assert await users(memory, recorded.conversation_id) == ["u2", "u3"]
+
+
+async def test_a_history_that_begins_earlier_than_the_conversation_is_another_past(memory: Memory) -> None:
+    first = await memory.record(payload("r1", "u2", "a2"))
+    second = await memory.record(payload("r2", "u1", "a1", "u2", "a2", "u3", "a3"))
+    assert second.status == "branched"
+    assert await users(memory, first.conversation_id) == ["u2"]
+    assert await users(memory, second.conversation_id) == ["u1", "u2", "u3"]
 
 
 async def test_tool_results_that_arrive_later_join_their_turn(memory: Memory) -> None:

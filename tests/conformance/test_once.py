@@ -61,9 +61,11 @@ async def test_a_request_of_several_turns_shares_its_id_and_is_recognised(memory
 
 async def test_a_request_id_is_unique_within_a_project_and_free_in_another(memory: Memory) -> None:
     message = [{"role": "user", "content": "a"}]
-    await memory.record({"request_id": "r", "project_id": "p", "chat_id": "one", "messages": message})
+    first = await memory.record({"request_id": "r", "project_id": "p", "chat_id": "one", "messages": message})
+    again = await memory.record({"request_id": "r", "project_id": "p", "chat_id": "two", "messages": message})
+    assert (again.status, again.conversation_id) == ("unchanged", first.conversation_id)
     with pytest.raises(ConflictError, match="recorded in conversation"):
-        await memory.record({"request_id": "r", "project_id": "p", "chat_id": "two", "messages": message})
+        await memory.record({"request_id": "r", "project_id": "p", "chat_id": "two", "messages": [{"role": "user", "content": "b"}]})
     assert (await memory.record({"request_id": "r", "project_id": "q", "messages": message})).status == "created"
 
 

@@ -52,7 +52,7 @@ async def test_no_read_of_one_workspace_sees_another(memory: Memory, reopen: Ope
     assert await store.turns.of_request("default", project_id, CANARY) == []
     for reading in (
         store.turns.history("default", conversation_id, TurnRange()),
-        store.turns.outline("default", conversation_id),
+        store.turns.outline("default", conversation_id, TurnRange()),
         store.turns.calls("default", conversation_id, CallFilter()),
         store.derived.summaries("default", conversation_id, None),
         store.derived.insights("default", conversation_id),

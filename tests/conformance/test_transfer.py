@@ -101,6 +101,15 @@ async def test_what_is_no_document_is_refused_and_nothing_is_written(memory: Mem
     assert await memory.list_conversations() == []
 
 
+async def test_a_document_that_was_altered_is_refused(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    await conversation.record(user="they should get it", assistant="b")
+    altered = (await conversation.export()).replace("should get it", "should not it")
+    with pytest.raises(InputError, match="altered"):
+        await memory.import_conversation(altered, replace=True)
+    assert (await conversation.turns())[0].user == "they should get it"
+
+
 async def test_a_document_with_a_damaged_turn_is_refused_whole(memory: Memory) -> None:
     conversation = await memory.create_conversation(project="p")
     await conversation.record(user="a", assistant="b")

@@ -76,7 +76,7 @@ def test_a_secret_in_any_field_of_any_door_is_in_no_byte_of_the_store(kind: str,
         conversation.change(title=f"again {text}", tags=[text[:80]])
         conversation.branch(title=text)
         document = json.loads(conversation.export())
-        document["turns"][0]["messages"][0]["content"] = text
+        document["turns"][0]["messages"][0] |= {"content": text, "content_bytes": 10**6}
         document["conversation"] |= {"id": "imported", "title": text, "summary": text}
         imported = memory.import_conversation(document)
         for shown in (memory.load_conversation(recorded.conversation_id), conversation, imported):

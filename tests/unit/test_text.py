@@ -18,6 +18,8 @@ from recollect.text import cut, fold, shorten, term_text, terms
         ("snake_case_name", ["snake_case_name", "snake", "case", "name"]),
         ("line 31415926", ["line", "31######"]),
         ("the of and", []),
+        ("北京天气怎么样", ["北京天气怎么样", "北京", "京天", "天气", "气怎", "怎么", "么样"]),
+        ("天气", ["天气"]),
         ("", []),
         ("???", []),
     ],

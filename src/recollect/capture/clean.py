@@ -192,18 +192,14 @@ def _parsed_integer(digits: str) -> int | str:
     return int(digits) if len(digits) <= _INTEGER_DIGITS_MAX else digits
 
 
-def _parsed_constant(_: str) -> None:
-    return None
-
-
 def parse_json(document: str | bytes) -> Any:
-    """Parse one JSON document; NaN and infinities are read as null, integers of 20 digits and more as text."""
+    """Parse one JSON document; integers of 20 digits and more are read as text."""
     if len(document) > PAYLOAD_BYTES_MAX:
         msg = f"the document has {len(document):,} bytes, more than PAYLOAD_BYTES_MAX = {PAYLOAD_BYTES_MAX:,}: send it in parts"
         raise TooLargeError(msg)
     try:
         text = document if isinstance(document, str) else document.decode("utf-8-sig")
-        return json.loads(text, parse_int=_parsed_integer, parse_constant=_parsed_constant)
+        return json.loads(text, parse_int=_parsed_integer)
     except UnicodeDecodeError as error:
         msg = f"the document is not UTF-8 at byte {error.start}: save it as UTF-8"
         raise InputError(msg) from error

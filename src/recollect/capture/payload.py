@@ -58,6 +58,8 @@ def read_payload(document: object, reading: Reading) -> Payload:
         msg = "the payload holds no message: send at least one under 'messages'"
         raise InputError(msg)
     turns[-1] = _with_parts(turns[-1], record, sent_at, reading)
+    for key in ("request_id", "project_id", "title", "agent", "cwd", "chat_id", "conversation_id"):
+        reading.notes["fields_unreadable"] += record.get(key) is not None and as_id(record[key]) is None and record[key] != ""
     request_id = as_id(record.get("request_id"))
     request_id = request_id[:ID_CHARS_MAX] if request_id else None
     return Payload(
@@ -186,9 +188,7 @@ def _context_file(item: dict[str, Any], time: datetime | None, reading: Reading)
     path = _path(item, reading)
     if path is None:
         return None
-    usefulness = as_float(item.get("usefulness"))
-    if usefulness is not None:
-        usefulness = min(max(usefulness / _PER_CENT if usefulness > 1 else usefulness, 0.0), 1.0)
+    usefulness = _usefulness(item.get("usefulness"), reading)
     symbols = cast("list[Any]", item.get("symbols")) if isinstance(item.get("symbols"), list) else []
     return ContextFile(
         file_path=path,
@@ -201,6 +201,17 @@ def _context_file(item: dict[str, Any], time: datetime | None, reading: Reading)
         language=_name(item.get("language")),
         timestamp=reading.time(item.get("timestamp")) or time,
     )
+
+
+def _usefulness(given: object, reading: Reading) -> float | None:
+    """Read a usefulness from 0 to 1, or in per cent; unknown is None."""
+    value = as_float(given)
+    if value is None:
+        reading.notes["usefulness_unreadable"] += given is not None
+        return None
+    share = value / _PER_CENT if value > 1 else value
+    reading.notes["usefulness_out_of_range"] += not 0 <= share <= 1
+    return min(max(share, 0.0), 1.0)
 
 
 def _change(item: dict[str, Any], time: datetime | None, reading: Reading) -> CodeChange | None:

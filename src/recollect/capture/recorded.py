@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from recollect.capture.messages import read_turns
 from recollect.capture.payload import with_parts
 from recollect.capture.shapes import RawMessage, read_call
 from recollect.capture.turns import build_turns, with_status
+from recollect.checks import checked_text
 from recollect.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,8 +46,8 @@ def said_turn(said: Said, reading: Reading, status: TurnStatus = "complete") -> 
             raise InputError(msg)
     said = _cleaned(said, reading)
     messages = _messages(said, reading)
-    if not messages:
-        msg = "there is nothing to record: give user=, assistant=, tool_calls= or messages="
+    if not any(message.text or message.calls or message.reasoning for message in messages):
+        msg = "there is nothing to record: give what the user said, what was answered, tool calls or a list of messages"
         raise InputError(msg)
     turns = build_turns(messages, reading)
     turn = with_parts(
@@ -56,7 +58,25 @@ def said_turn(said: Said, reading: Reading, status: TurnStatus = "complete") -> 
         time=turns[0].started_at,
         reading=reading,
     )
+    for name in _LISTS:
+        if reading.notes[f"{name}_unreadable"] or reading.notes[f"code_{name}_unreadable"]:
+            msg = f"{name} holds an item that cannot be read: each names its file_path, a checkpoint its git_hash"
+            raise InputError(msg)
     return msgspec.structs.replace(turn, request_id=said.request_id)
+
+
+def listed_turns(said: Said, messages: Sequence[Any], reading: Reading) -> list[Turn]:
+    """Build the turns of a list of messages, which takes the place of everything but the request's id."""
+    beside = [name for name in ("user", "assistant", "system", "reasoning", *_LISTS) if getattr(said, name)]
+    if beside:
+        msg = f"messages holds all that was said: put {beside[0]} into it, or leave messages out"
+        raise InputError(msg)
+    turns = read_turns(messages, reading)
+    if not turns:
+        msg = "messages holds no message: give at least one"
+        raise InputError(msg)
+    request_id = None if said.request_id is None else reading.cleaner.text(checked_text("request_id", said.request_id))
+    return [msgspec.structs.replace(turn, request_id=request_id) for turn in turns]
 
 
 _LISTS = ("tool_calls", "context_files", "changes", "checkpoints")

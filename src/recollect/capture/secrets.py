@@ -153,7 +153,7 @@ class _CompiledRule:
         try:
             self._regex = re2.compile(rule.regex.encode(), _options())
         except re2.error as error:
-            msg = f"the secret rule {rule.kind!r} is not a valid RE2 expression: {error}"
+            msg = f"the secret rule {rule.kind!r} is not a valid RE2 expression: {_said(error)}"
             raise ConfigError(msg) from error
         self._allowed: list[Any] | None = None
         self._allowed_in_match: list[Any] = []
@@ -272,11 +272,16 @@ class Redactor:
         return b"".join([*pieces, raw[position:]])
 
 
+def _said(error: Exception) -> str:
+    said = error.args[0] if error.args else error
+    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+
+
 def _exception(regex: str) -> Any:
     try:
         return re2.compile(regex.encode(), _options())
     except re2.error as error:
-        msg = f"the secret exception {regex!r} is not a valid RE2 expression: {error}"
+        msg = f"the secret exception {regex!r} is not a valid RE2 expression: {_said(error)}"
         raise ConfigError(msg) from error
 
 

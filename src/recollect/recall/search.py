@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from recollect.checks import checked_count, checked_text
 from recollect.distill.passages import passage_text
-from recollect.errors import InputError
 from recollect.limits import CANDIDATES_MAX, QUERY_CHARS_MAX, QUERY_TERMS_MAX, SEARCH_LIMIT_MAX
 from recollect.model import Hit, SearchResult
 from recollect.recall.lexical import score
@@ -27,9 +27,8 @@ async def search(
     store: Store, workspace: str, query: str, scope: SearchScope, *, levels: Sequence[int] | None, limit: int, semantic: bool, now: datetime
 ) -> SearchResult:
     """Return the turns that answer a query, best first; any string at all is a legal query."""
-    if not 0 <= limit <= SEARCH_LIMIT_MAX:
-        msg = f"a search returns between 0 and {SEARCH_LIMIT_MAX} hits, not {limit}"
-        raise InputError(msg)
+    checked_text("query", query)
+    checked_count("limit", limit, SEARCH_LIMIT_MAX)
     started = time.perf_counter()
     retrievers = {"terms": "ran", "meaning": _MEANING_ABSENT if semantic else "not run: switched off"}
     asked = query_terms(query)
@@ -41,7 +40,7 @@ async def search(
         found = await store.derived.candidates(workspace, scope, asked, CANDIDATES_MAX)
         searched = found.turn_count
         if not asked:
-            retrievers["terms"] = "not run: the query has no word to search for"
+            retrievers["terms"] = "not run: the query has no word to search for; the commonest words are not indexed"
         best = _best_by_turn(score(found, asked))[:limit]
         hits = await _hits(store, workspace, best, now)
     elapsed_ms = (time.perf_counter() - started) * 1000

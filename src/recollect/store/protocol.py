@@ -5,8 +5,9 @@
 **Whole.** A turn and all its parts (messages, tool calls and results, context files, changes, checkpoints, passages)
 become visible together or not at all, and survive the death of every process once `record` has returned.
 
-**Once.** `record` with a request id that is already there answers *unchanged* when the content is the same, raises
-`ConflictError` when it is not, and replaces when asked to. Ids follow from identity (`placing`), so all stores agree.
+**Once.** `record` with a request id that is already there, in whichever conversation of the project, answers *unchanged*
+when the content is the same, raises `ConflictError` when it is not, and replaces when asked to. Ids follow from identity
+(`placing`), so all stores agree.
 
 **Order.** Turns are ordered by index, messages by sequence, both counting through the conversation; never by time.
 
@@ -224,8 +225,8 @@ class Turns(Protocol):
         """Return the turns of a request in order."""
         ...
 
-    async def outline(self, workspace: str, conversation_id: str) -> Outline:
-        """Return the outline of a conversation's whole history, ancestors' first."""
+    async def outline(self, workspace: str, conversation_id: str, span: TurnRange) -> Outline:
+        """Return the outline of a conversation's history, ancestors' first."""
         ...
 
     async def calls(self, workspace: str, conversation_id: str, where: CallFilter) -> list[PlacedCall]:

@@ -82,6 +82,9 @@ def _plan_known(situation: Situation, recording: Recording, turns: list[Turn]) -
     known, head = situation.known, situation.head
     elsewhere = next((turn for turn in known if turn.conversation_id != head.conversation_id), None)
     if elsewhere is not None:
+        there = place_turns(turns, Head(conversation_id=elsewhere.conversation_id, next_index=known[0].index))
+        if [turn.content_hash for turn in there] == [turn.content_hash for turn in known]:
+            return Plan(status="unchanged", insert=tuple(there))
         msg = (
             f"request {recording.request_id!r} is recorded in conversation {elsewhere.conversation_id}: send it there, or under another id"
         )
@@ -154,5 +157,5 @@ def chosen_heir(branches: list[tuple[int, int]]) -> int:
 def checked_span(first: int, last: int | None) -> None:
     """Refuse a span of turns that makes no sense."""
     if first < 0 or (last is not None and last < 0):
-        msg = f"turns are counted from 0, so {first}–{last} is no span of them"
+        msg = f"turns are counted from 0: there is none before it, so {min(first, first if last is None else last)} is no turn"
         raise InputError(msg)

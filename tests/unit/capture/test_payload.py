@@ -15,7 +15,7 @@ from tests.kit import START, said
 
 def read(document: object, place: Place | None = None) -> tuple[Payload, dict[str, int]]:
     reading = Reading(Cleaner(default_redactor()), START, place)
-    return read_payload(document, reading), dict(reading.notes)
+    return read_payload(document, reading), dict(+reading.notes)
 
 
 def test_the_whole_payload_is_read(everything: dict[str, Any]) -> None:

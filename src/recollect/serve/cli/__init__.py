@@ -5,6 +5,7 @@ Only what a command needs is imported: a hook or a prompt may be waiting for it.
 
 from __future__ import annotations
 
+import os
 import sys
 from io import TextIOWrapper
 
@@ -25,15 +26,17 @@ def main(arguments: list[str] | None = None) -> int:
 
     try:
         options, run = parse(given)
-        return run(options)
+        code = run(options)
+        sys.stdout.flush()
     except RecollectError as error:
         print(f"recollect: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere
         return EXIT_PIPE_CLOSED
+    return code
 
 
 def entry() -> None:
@@ -41,10 +44,4 @@ def entry() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
-    code = main()
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        sys.stdout = None
-        code = EXIT_PIPE_CLOSED
-    sys.exit(code)
+    sys.exit(main())

@@ -6,10 +6,13 @@ import argparse
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from recollect.limits import COUNT_MAX
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 Parser = argparse.ArgumentParser
+_DIGITS_MAX = len(str(COUNT_MAX)) - 1
 
 
 class Command(NamedTuple):
@@ -20,8 +23,16 @@ class Command(NamedTuple):
     home: str
 
 
+def _whole(text: str) -> int:
+    """Read a number of things."""
+    if not text.isdecimal() or len(text) > _DIGITS_MAX:
+        msg = f"a whole number from 0 to {COUNT_MAX:,} is expected, not {text[:40]!r}"
+        raise argparse.ArgumentTypeError(msg)
+    return int(text)
+
+
 def _limit(parser: Parser, default: int, what: str) -> None:
-    parser.add_argument("--limit", type=int, default=default, metavar="N", help=f"at most so many {what} (default {default})")
+    parser.add_argument("--limit", type=_whole, default=default, metavar="N", help=f"at most so many {what} (default {default})")
 
 
 def _id(parser: Parser) -> None:
@@ -47,9 +58,9 @@ def _sessions(parser: Parser) -> None:
 
 def _show(parser: Parser) -> None:
     _id(parser)
-    parser.add_argument("--first", type=int, default=0, metavar="N", help="from this turn on")
-    parser.add_argument("--last", type=int, metavar="N", help="up to this turn")
-    parser.add_argument("--recent", type=int, metavar="CHARS", help="only the newest turns within so many characters")
+    parser.add_argument("--first", type=_whole, default=0, metavar="N", help="from this turn on")
+    parser.add_argument("--last", type=_whole, metavar="N", help="up to this turn")
+    parser.add_argument("--recent", type=_whole, metavar="CHARS", help="only the newest turns within so many characters")
     parser.add_argument("--reasoning", action="store_true", help="with the agent's reasoning")
     parser.add_argument("--full", action="store_true", help="texts and results in full length")
 
@@ -84,8 +95,8 @@ def _archive(parser: Parser) -> None:
 
 def _branch(parser: Parser) -> None:
     _id(parser)
-    parser.add_argument("--turn", type=int, metavar="N", help="fork after this turn (default: the last)")
-    parser.add_argument("--message", type=int, metavar="N", help="fork after the turn that holds this message")
+    parser.add_argument("--turn", type=_whole, metavar="N", help="fork after this turn (default: the last)")
+    parser.add_argument("--message", type=_whole, metavar="N", help="fork after the turn that holds this message")
     parser.add_argument("--title", metavar="T", help="a title of its own")
 
 
@@ -114,7 +125,7 @@ def _tool_calls(parser: Parser) -> None:
 
 def _files(parser: Parser) -> None:
     _id(parser)
-    parser.add_argument("--max-chars", type=int, default=5_000, metavar="N", help="at most so many characters (default 5,000)")
+    parser.add_argument("--max-chars", type=_whole, default=5_000, metavar="N", help="at most so many characters (default 5,000)")
     parser.add_argument("--temporary", action="store_true", help="temporary files too")
 
 
@@ -160,7 +171,7 @@ COMMANDS: dict[str, Command] = {
     "sessions": Command("list what can be resumed in a directory", _sessions, "conversations:sessions"),
     "show": Command("show a conversation", _show, "conversations:show"),
     "search": Command("find turns, best first", _search, "search:search"),
-    "files": Command("list the files a conversation's tools touched", _files, "conversations:files"),
+    "files": Command("list the files a conversation's tools touched, each with its latest access", _files, "conversations:files"),
     "tool-calls": Command("list a conversation's tool calls", _tool_calls, "conversations:tool_calls"),
     "new": Command("create a conversation", _new, "conversations:new"),
     "record": Command("record a turn", _record, "conversations:record"),

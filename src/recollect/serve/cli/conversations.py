@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recollect.capture.clean import parse_json
+from recollect.capture.recorded import Said
 from recollect.clock import from_iso
 from recollect.errors import InputError
-from recollect.model import to_json
-from recollect.serve.cli.output import age, count, one_line, print_json, safe, styled, table, width
+from recollect.model import Recorded, to_json
+from recollect.serve.cli.output import age, complain, count, one_line, print_json, safe, styled, table, width
 from recollect.serve.cli.session import command, conversation_of, read_file, wants_json
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ async def list_them(memory: Memory, options: Namespace) -> int:
         now = memory.clock.now()
         rows = [(info.id[:_ID_SHOWN], age(info.updated_at, now), info.turn_count, info.project, _titled(info)) for info in found]
         table(("id", "changed", "turns", "project", "title"), rows, stretch=4)
+    elif await memory.list_conversations(limit=1):
+        print("No conversation matches.")
     else:
         print("No conversations here yet. `recollect demo` shows what can be done; `recollect ingest FILE` records.")
     return 0 if found else 1
@@ -45,8 +48,8 @@ async def list_them(memory: Memory, options: Namespace) -> int:
 
 def _titled(info: ConversationInfo) -> str:
     title = info.title or info.last_message or "untitled"
-    marks = [f"#{tag}" for tag in info.tags] + (["archived"] if info.status == "archived" else [])
-    return " ".join([title, *marks]) + (" (branch)" if info.branch_of else "")
+    marks = [f"[{mark}]" for mark, holds in (("archived", info.status == "archived"), ("branch", info.branch_of)) if holds]
+    return " ".join([*marks, title, *(f"#{tag}" for tag in info.tags)])
 
 
 @command
@@ -117,7 +120,8 @@ def _block(name: str, text: str, *, full: bool) -> Iterator[str]:
     lines = safe(text).splitlines()
     shown = lines if full else lines[:_TEXT_LINES_MAX]
     for n, line in enumerate(shown):
-        yield f"{name if n == 0 else '':<{len(_INDENT)}}" + (line if full else one_line(line, width() - len(_INDENT)))
+        shown_name = name if n == 0 else ""
+        yield f"{shown_name:<{len(_INDENT) - 1}} " + (line if full else one_line(line, width() - len(_INDENT)))
     if len(lines) > len(shown):
         yield _INDENT + styled(f"… {count(len(lines) - len(shown), 'more line')}, --full shows them", "dim")
 
@@ -150,15 +154,21 @@ async def record(memory: Memory, options: Namespace) -> int:
     conversation = await conversation_of(memory, options.id)
     messages = None if options.messages is None else parse_json(read_file(options.messages))
     if messages is not None and not isinstance(messages, list):
-        msg = f"{options.messages} holds no JSON list of messages"
+        msg = f"{'standard input' if options.messages == '-' else options.messages} holds no JSON list of messages"
         raise InputError(msg)
-    turn = await conversation.record(
-        options.user, options.assistant, messages=messages, request_id=options.request_id, replace=options.replace, on_edit=options.on_edit
-    )
+    said = Said(user=options.user, assistant=options.assistant, request_id=options.request_id)
+    result, notes = await conversation.submit(said, messages, replace=options.replace, on_edit=options.on_edit)
     if wants_json(options):
-        print_json(turn)
-    else:
-        print(f"recorded turn {turn.index} of {turn.conversation_id}")
+        print_json(
+            Recorded(conversation_id=result.conversation_id, status=result.status, turn_ids=tuple(t.id for t in result.turns), notes=notes)
+        )
+        return 0
+    for turn in result.turns or ():
+        print(f"{result.status}: turn {turn.index} of {turn.conversation_id}")
+    if not result.turns:
+        print(f"{result.status}: nothing is new")
+    if notes:
+        complain(", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in notes.items()))
     return 0
 
 
@@ -252,9 +262,10 @@ async def tool_calls(memory: Memory, options: Namespace) -> int:
     found = await conversation.get_tool_calls(options.tool, success=options.success, limit=options.limit)
     if wants_json(options):
         print_json(found)
-    else:
-        for call in found:
-            print(_shown_call(call))
+    for call in found if not wants_json(options) else ():
+        print(_shown_call(call))
+    if not found and not wants_json(options):
+        print("No tool call matches.")
     return 0 if found else 1
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from recollect.errors import RecollectError
 from recollect.identity import identity
-from recollect.serve.cli import main
+from recollect.serve.cli import EXIT_PIPE_CLOSED, main
 from recollect.serve.cli.output import styled
 from recollect.serve.cli.tour import CHAT, PROJECT, REQUESTS
 
@@ -68,6 +68,8 @@ class _Tour:
         typed = " ".join(f'"{word}"' if " " in word else word for word in arguments)
         print(styled(f"$ recollect {typed}", "green"))
         code = main(["--store", self.store, "--workspace", self.workspace, *arguments])
+        if code == EXIT_PIPE_CLOSED:
+            raise BrokenPipeError
         if code != 0:
             msg = f"the tour stopped: `recollect {typed}` ended with code {code}"
             raise RecollectError(msg)

@@ -117,20 +117,24 @@ def _parsed(document: bytes) -> Any:
 @command
 async def import_them(memory: Memory, options: Namespace) -> int:
     """Import conversations."""
-    bad = 0
+    bad = unchanged = 0
     ids: list[str] = []
     for path in options.path:
         try:
+            before = (await memory.stats()).turns
             ids.append(await _imported(memory, path, options))
+            unchanged += (await memory.stats()).turns == before and not options.replace
         except StoreError:
             raise
         except RecollectError as error:
             bad += 1
             complain(f"{path}: {error}")
     if wants_json(options):
-        print_json({"conversations": ids, "bad": bad})
+        print_json({"conversations": ids, "unchanged": unchanged, "bad": bad})
     else:
-        print(f"{count(len(ids), 'conversation')} imported" + (f", {bad} bad" if bad else ""))
+        told = [f"{count(len(ids) - unchanged, 'conversation')} imported"]
+        told += [f"{unchanged} unchanged"] if unchanged else []
+        print(", ".join([*told, *([f"{bad} bad"] if bad else [])]))
         for conversation_id in ids:
             print(conversation_id)
     return 2 if bad else 0
@@ -147,7 +151,8 @@ async def _imported(memory: Memory, path: str, options: Namespace) -> str:
         raise InputError(msg)
     payload = cast("dict[str, Any]", document)
     name = "standard input" if path == "-" else Path(path).stem
-    given = {"chat_id": f"openai:{Path(path).resolve() if path != '-' else path}", "agent": "openai", "title": name, "cwd": options.cwd}
+    chat_id = memory.ids.fresh() if options.new_id else f"openai:{Path(path).resolve() if path != '-' else path}"
+    given = {"chat_id": chat_id, "agent": "openai", "title": name, "cwd": options.cwd}
     if options.project is not None:
         given["project_id"] = options.project
     recorded = await memory.record({**given, **payload}, replace=options.replace)

@@ -27,6 +27,7 @@ async def memory_of(options: Namespace) -> AsyncGenerator[Memory]:
     opened = await Memory.open(getattr(options, "store", None), workspace=getattr(options, "workspace", None), threads=False)
     try:
         yield opened
+        await opened.save()
     finally:
         await opened.close()
 
@@ -47,7 +48,8 @@ async def conversation_of(memory: Memory, given: str) -> Conversation:
         return await memory.load_conversation(given)
     except NotFoundError:
         if len(given) < _PREFIX_CHARS_MIN:
-            raise
+            msg = f"there is no conversation {given!r}: give its whole id, or at least {_PREFIX_CHARS_MIN} characters of it"
+            raise NotFoundError(msg) from None
         found = [info for info in await memory.list_conversations(limit=_LISTED_MAX) if info.id.startswith(given)]
         if len(found) > 1:
             msg = f"{len(found)} conversations begin with {given!r}: give more of the id"

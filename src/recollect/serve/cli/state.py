@@ -107,6 +107,7 @@ def doctor(options: Namespace) -> int:
 
 async def _store_findings(options: Namespace) -> list[tuple[bool, str, str]]:
     async with memory_of(options) as memory:
+        memory.recorder.reading()  # loads the rules for secrets, the user's own among them
         counted = await memory.stats()
         found = [(True, "store", f"{counted.store}: {count(counted.turns, 'turn')}, {size(counted.size_bytes)}")]
         folder = Path(counted.store.partition("://")[2]).parent

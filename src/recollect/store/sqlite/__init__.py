@@ -37,6 +37,12 @@ async def open_sqlite(path: str, *, durability: str, threads: bool) -> SqliteSto
     if not path or path.endswith("/") or "\0" in path:
         msg = f"a SQLite store needs the path of a file, not {path!r}: use sqlite:///path/to/memory.db"
         raise InputError(msg)
+    if "?" in path:
+        msg = f"a SQLite store takes no options after a question mark, as in {path!r}: name the file alone"
+        raise InputError(msg)
+    if Path(path).expanduser().is_dir():
+        msg = f"{path} is a folder: name a file in it, such as {path.rstrip('/')}/memory.db"
+        raise InputError(msg)
     database = Database(Path(path).expanduser().absolute(), durability=durability, threads=threads)
     database.prepare()
     return SqliteStore(database)

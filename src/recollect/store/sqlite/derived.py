@@ -59,20 +59,20 @@ class SqliteDerived:
 def _candidates(connection: Connection, workspace: str, scope: SearchScope, terms: list[str], limit: int) -> Candidates:
     ranges = _ranges(connection, workspace, scope)
     found: list[tuple[float, int, Candidate]] = []
-    passages = turns = length = 0
+    passages = length = 0
     frequency = dict.fromkeys(terms, 0)
     query = " OR ".join(_quoted(term) for term in terms)
     for (first, last), last_index in ranges:
         counted = connection.row(
             """
-            select count(*), coalesce(sum(length), 0), count(distinct turn_pk) from passage join turn on turn.pk = turn_pk
+            select count(*), coalesce(sum(length), 0) from passage join turn on turn.pk = turn_pk
             where number between ? and ? and turn_index <= ?
             """,
             (first, last, last_index),
         )
         if counted is None or not counted[0] or not terms:
             continue
-        passages, length, turns = passages + counted[0], length + counted[1], turns + counted[2]
+        passages, length = passages + counted[0], length + counted[1]
         for term in terms:
             frequency[term] += _frequency(connection, term, first, last, last_index)
         found += _matches(connection, query, (first, last), last_index, limit)
@@ -80,9 +80,26 @@ def _candidates(connection: Connection, workspace: str, scope: SearchScope, term
     return Candidates(
         candidates=tuple(candidate for _, _, candidate in found[:limit]),
         passage_count=passages,
-        turn_count=turns,
+        turn_count=_turn_count(connection, workspace, scope) if ranges else 0,
         average_length=length / passages if passages else 0.0,
         document_frequency=frequency,
+    )
+
+
+def _turn_count(connection: Connection, workspace: str, scope: SearchScope) -> int:
+    if scope.conversation_id is not None:
+        return int(
+            connection.value("select turn_count from conversation where pk = ?", (key_of(connection, workspace, scope.conversation_id),))
+        )
+    return int(
+        connection.value(
+            """
+            select count(*) from conversation c join turn t on t.conversation_pk = c.pk
+            where c.workspace_pk = (select pk from workspace where name = ?1)
+                and (?2 is null or c.project_pk = (select pk from project where uuid = ?2 and workspace_pk = c.workspace_pk))
+            """,
+            (workspace, scope.project_id),
+        )
     )
 
 

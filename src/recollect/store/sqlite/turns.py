@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from recollect.clock import iso
@@ -49,9 +50,9 @@ class SqliteTurns:
         """Return the turns of a request in order."""
         return await self._database.read(lambda connection: _of_request(connection, workspace, project_id, request_id))
 
-    async def outline(self, workspace: str, conversation_id: str) -> Outline:
-        """Return the outline of a conversation's whole history, ancestors' first."""
-        return await self._database.read(lambda connection: _outline(connection, workspace, conversation_id))
+    async def outline(self, workspace: str, conversation_id: str, span: TurnRange) -> Outline:
+        """Return the outline of a conversation's history, ancestors' first."""
+        return await self._database.read(lambda connection: _outline(connection, workspace, conversation_id, span))
 
     async def calls(self, workspace: str, conversation_id: str, where: CallFilter) -> list[PlacedCall]:
         """Return where the tool calls of a history stand, newest first."""
@@ -169,17 +170,20 @@ def _rewrite(connection: Connection, workspace: str, draft: Draft, was: str, at:
 
 
 def _history(connection: Connection, workspace: str, conversation_id: str, span: TurnRange) -> list[Turn]:
-    shown = ancestors(connection, key_of(connection, workspace, conversation_id))
+    keys = _keys_shown(connection, key_of(connection, workspace, conversation_id), span)
+    rows = connection.rows(SELECT_TURN + "where t.pk in (select value from json_each(?)) order by turn_index", (as_json(keys),))
+    return [intact(turn, stored) for turn, stored in read_turns(connection, rows)]
+
+
+def _keys_shown(connection: Connection, key: int, span: TurnRange) -> list[int]:
+    """Return the keys of the turns that a conversation shows in a span."""
+    shown = ancestors(connection, key)
     keys: list[int] = []
     for ancestor in reversed(shown) if span.newest else shown:
         wanted = None if span.limit is None else span.limit - len(keys)
         last = min((n for n in (ancestor.last_index, span.last) if n is not None), default=None)
         keys += _keys_in(connection, ancestor.key, span.first, last, wanted, newest=span.newest)
-    rows = connection.rows(
-        SELECT_TURN + "where t.pk in (select value from json_each(?)) order by turn_index",
-        (as_json(keys),),
-    )
-    return [intact(turn, stored) for turn, stored in read_turns(connection, rows)]
+    return keys
 
 
 def _keys_in(connection: Connection, key: int, first: int, last: int | None, wanted: int | None, *, newest: bool) -> list[int]:
@@ -223,34 +227,22 @@ def _of_request(connection: Connection, workspace: str, project_id: str, request
     return _by_id(connection, workspace, [row[0] for row in rows])
 
 
-def _outline(connection: Connection, workspace: str, conversation_id: str) -> Outline:
+def _outline(connection: Connection, workspace: str, conversation_id: str, span: TurnRange) -> Outline:
     key = key_of(connection, workspace, conversation_id)
     next_index, next_sequence = connection.row("select next_index, next_sequence from conversation where pk = ?", (key,)) or (0, 0)
+    rows = connection.rows(
+        """
+        select t.uuid, c.uuid, turn_index, request_id, t.content_hash, role, m.content_hash
+        from turn t join conversation c on c.pk = t.conversation_pk
+            left join message m on m.turn_pk = t.pk and role not in ('system', 'developer')
+        where t.pk in (select value from json_each(?)) order by turn_index, sequence
+        """,
+        (as_json(_keys_shown(connection, key, span)),),
+    )
     found: list[TurnOutline] = []
-    for ancestor in ancestors(connection, key):
-        said: dict[int, list[tuple[str, str]]] = {}
-        heads: dict[int, tuple[str, int, str | None, str]] = {}
-        for row in connection.rows(
-            """
-            select t.pk, t.uuid, turn_index, request_id, t.content_hash, role, m.content_hash
-            from turn t left join message m on m.turn_pk = t.pk and role not in ('system', 'developer')
-            where conversation_pk = ?1 and (?2 is null or turn_index <= ?2) order by turn_index, sequence
-            """,
-            (ancestor.key, ancestor.last_index),
-        ):
-            heads[row[0]] = (row[1], row[2], row[3], row[4])
-            said.setdefault(row[0], []).extend([(row[5], row[6])] if row[5] is not None else [])
-        found += [
-            TurnOutline(
-                id=head[0],
-                conversation_id=ancestor.conversation_id,
-                index=head[1],
-                request_id=head[2],
-                content_hash=head[3],
-                said=tuple(said[turn_key]),
-            )
-            for turn_key, head in heads.items()
-        ]
+    for head, said in groupby(rows, key=lambda row: row[:5]):
+        words = tuple((row[5], row[6]) for row in said if row[5] is not None)
+        found.append(TurnOutline(id=head[0], conversation_id=head[1], index=head[2], request_id=head[3], content_hash=head[4], said=words))
     return Outline(next_index=next_index, next_sequence=next_sequence, turns=tuple(found))
 
 
