@@ -101,6 +101,7 @@ class Conversation:
         turn = said_turn(Said(user=user, system=system, request_id=request_id, timestamp=timestamp), reading, status="open")
         result = await self._memory.recorder.append(self.id, [turn], request_id=turn.request_id)
         await self._memory.save()
+        await self._memory.mirrored(self.id)
         return result.turns[-1]
 
     async def add(self, turn: Turn, messages: Sequence[Any]) -> Turn:
@@ -121,9 +122,13 @@ class Conversation:
             if not self._memory.recorder.enabled:
                 return place_turn(longer, turn.conversation_id, turn.index, turn.messages[0].sequence if turn.messages else 0)
             try:
-                return await self._memory.recorder.rewrite(current.conversation_id, current.index, current.id, current.content_hash, longer)
+                written = await self._memory.recorder.rewrite(
+                    current.conversation_id, current.index, current.id, current.content_hash, longer
+                )
             except MovedError:
                 continue
+            await self._memory.mirrored(current.conversation_id)
+            return written
         msg = f"turn {turn.index} kept changing under {HEAD_MOVED_ATTEMPTS_MAX} attempts to add to it: try again"
         raise StoreBusyError(msg)
 

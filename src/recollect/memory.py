@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -86,7 +85,10 @@ class Memory:
 
     async def save(self) -> int:
         """Write the turns that `auto_save: false` kept in the process; returns how many."""
-        return await self.recorder.save()
+        saved = await self.recorder.save()
+        for conversation_id in dict.fromkeys(result.conversation_id for result in saved):
+            await self.mirrored(conversation_id)
+        return sum(len(result.turns) for result in saved)
 
     async def create_conversation(
         self,
@@ -177,29 +179,25 @@ class Memory:
         if status not in {None, "active", "archived"}:
             msg = f"a conversation is active or archived, not {status!r}"
             raise InputError(msg)
-        project_id = await self._project_id(project, cwd)
-        if project_id == "":
-            return []
-        where = ConversationFilter(status=status, tags=self.clean_tags(tags) if tags else (), project_id=project_id, agent=agent)
+        project_ids = await self._project_ids(project, cwd)
+        where = ConversationFilter(status=status, tags=self.clean_tags(tags) if tags else (), project_ids=project_ids, agent=agent)
         return await self.store.conversations.find(self.workspace, where, limit)
 
-    async def _project_id(self, project: str | None, cwd: str | os.PathLike[str] | None) -> str | None:
-        """Return the id of the project meant; None for all of them, empty when nothing is recorded under that name."""
+    async def _project_ids(self, project: str | None, cwd: str | os.PathLike[str] | None) -> tuple[str, ...] | None:
+        """Return the ids of the projects meant: None for all of them, none at all when nothing is recorded there."""
         if project is None and cwd is None:
             return None
         known = await self.store.conversations.projects(self.workspace)
         if project is None:
-            root = place_of(self._cleaned_path(cwd or ".")).root
-            found = [one for one in known if one.root is not None and one.root == root]
-        else:
-            found = [one for one in known if project in {one.id, one.external_id, one.root}] or [
-                one for one in known if one.name == project
-            ]
-            if len({one.id for one in found}) > 1 and not any(project in {one.id, one.external_id, one.root} for one in found):
-                roots = ", ".join(one.root or one.id for one in found)
-                msg = f"several projects are named {project!r}: name one by its directory ({roots})"
-                raise InputError(msg)
-        return found[0].id if found else ""
+            root = place_of(self._cleaned_path(cwd)).root
+            return tuple(one.id for one in known if one.root is not None and one.root == root)
+        given = checked_text("project", project)
+        found = [one for one in known if given in {one.id, one.external_id, one.root}] or [one for one in known if one.name == given]
+        if len(found) > 1 and not any(given in {one.id, one.external_id, one.root} for one in found):
+            roots = ", ".join(one.root or one.id for one in found)
+            msg = f"several projects are named {given!r}: name one by its directory ({roots})"
+            raise InputError(msg)
+        return tuple(one.id for one in found)
 
     async def projects(self) -> list[Project]:
         """Return the projects of the workspace by name."""
@@ -279,10 +277,10 @@ class Memory:
         semantic: bool = True,
     ) -> SearchResult:
         """Search turns in one conversation, one project, or the whole workspace; any string at all is a legal query."""
-        project_id = await self._project_id(project, cwd)
-        if project_id == "":
+        project_ids = await self._project_ids(project, cwd)
+        if project_ids == ():
             return SearchResult(retrievers={"terms": "not run: nothing is recorded in that project", "meaning": "not run: as terms"})
-        scope = SearchScope(conversation_id=conversation, project_id=project_id)
+        scope = SearchScope(conversation_id=conversation, project_ids=project_ids)
         return await self.search_scope(query, scope, levels=levels, limit=limit, semantic=semantic)
 
     async def search_scope(
@@ -306,17 +304,22 @@ class Memory:
         own_id = self.ids.fresh() if new_id else read.conversation.id
         info = msgspec.structs.replace(read.conversation, id=own_id, project_id=project.id, project=project.name)
         existing = await self.store.conversations.get(self.workspace, own_id)
-        if existing is not None:
-            if await Conversation(self, existing).export() == _document(read.turns, info, project):
+        if existing is not None and not replace:
+            if await self._holds(existing, info, read.turns):
                 return Conversation(self, existing)
-            if not replace:
-                msg = f"conversation {own_id} is already there with other content: import it with replace, or under a new id"
-                raise ConflictError(msg)
-            await self.remove([own_id], keep_inherited=True)
-        created = await self.store.conversations.create(self.workspace, msgspec.structs.replace(info), project)
-        await self.recorder.restore(created.id, read.turns, info.updated_at)
+            msg = f"conversation {own_id} is already there with other content: import it with replace, or under a new id"
+            raise ConflictError(msg)
+        turns = [msgspec.structs.replace(turn, request_id=None) for turn in read.turns] if new_id else read.turns
+        created = await self.recorder.restore(info, project, turns, replace=replace)
         await self.mirrored(created.id)
-        return await self.load_conversation(created.id)
+        return Conversation(self, created)
+
+    async def _holds(self, existing: ConversationInfo, info: ConversationInfo, turns: Sequence[Turn]) -> bool:
+        """Tell whether a conversation says just what a document says; whose project it is in does not matter."""
+        nowhere = Project(id="", name="")
+        same = msgspec.structs.replace(existing, branch_of=info.branch_of, from_turn=info.from_turn, cwd=info.cwd)
+        stored = await Conversation(self, existing).turns()
+        return _document(stored, same, nowhere) == _document(turns, info, nowhere)
 
     def _imported_project(self, project: Project) -> Project:
         key = ("name", project.external_id) if project.external_id is not None else ("root", project.root)
@@ -335,14 +338,11 @@ class Memory:
         Forgotten turns are gone from branches, too, and on SQLite from every byte of the store's files.
         """
         if before is not None and conversation is None and origin is None:
-            project_id = await self._project_id(project, None)
-            forgotten = Forgotten()
-            if project_id != "":
-                forgotten = await self.store.turns.forget_before(self.workspace, before, project_id)
+            forgotten = await self.store.turns.forget_before(self.workspace, before, await self._project_ids(project, None))
         else:
             ids = await self._ids_to_forget(conversation, project, before, origin)
             forgotten = await self.store.conversations.remove(self.workspace, ids, keep_inherited=False)
-            self._unmirrored(ids)
+        await self._mirrored_anew()
         await self.store.erase()
         return forgotten
 
@@ -360,7 +360,7 @@ class Memory:
     async def remove(self, conversation_ids: list[str], *, keep_inherited: bool) -> Forgotten:
         """Remove conversations; their branches keep what they inherited, if that is asked for."""
         removed = await self.store.conversations.remove(self.workspace, conversation_ids, keep_inherited=keep_inherited)
-        self._unmirrored(conversation_ids)
+        await self._mirrored_anew()
         return removed
 
     async def verify(self, record_id: str | None = None, content: str | None = None) -> Verification:
@@ -389,19 +389,32 @@ class Memory:
         draft.replace(target)
 
     def _mirror_file(self, folder: str, conversation_id: str) -> Path:
-        return Path(folder).expanduser() / f"{identity('mirror', self.workspace, conversation_id)}.json"
+        return Path(folder).expanduser() / f"{self._mirror_prefix()}{identity('mirror', conversation_id)}.json"
 
-    def _unmirrored(self, conversation_ids: list[str]) -> None:
+    async def _mirrored_anew(self) -> None:
+        """Write every mirror file again after something was removed, and delete those whose conversation is gone."""
         folder = self.settings.agent.memory.persistence.mirror
-        if folder is not None:
-            for conversation_id in conversation_ids:
-                with contextlib.suppress(FileNotFoundError):
-                    self._mirror_file(folder, conversation_id).unlink()
+        if folder is None:
+            return
+        infos = await self.list_conversations(limit=_ALL)
+        kept = {self._mirror_file(folder, info.id).name for info in infos}
+        for info in infos:
+            await self.mirrored(info.id)
+        for file in Path(folder).expanduser().glob(f"{self._mirror_prefix()}*.json"):
+            if file.name not in kept:
+                file.unlink(missing_ok=True)
+
+    def _mirror_prefix(self) -> str:
+        return identity("mirror", self.workspace)[:8] + "-"
 
 
 def _document(turns: Sequence[Turn], info: ConversationInfo, project: Project) -> str:
-    placed = [place_turn(turn, info.id, turn.index, turn.messages[0].sequence if turn.messages else 0) for turn in turns]
+    placed = [place_turn(unplaced(turn) if turn.id else turn, info.id, turn.index, _first_sequence(turn)) for turn in turns]
     return document_opening(info, project) + ",\n".join(document_turn(turn) for turn in placed) + document_closing()
+
+
+def _first_sequence(turn: Turn) -> int:
+    return turn.messages[0].sequence if turn.messages else 0
 
 
 def _name(what: str, value: str) -> str:

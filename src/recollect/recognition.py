@@ -38,18 +38,19 @@ def recognise(held: Sequence[TurnOutline], turns: Sequence[Turn]) -> Recognition
     """Compare a payload's turns with a conversation's.
 
     It is a history when it begins as the conversation does; or, where the conversation's first turns were forgotten, when
-    it comes to its beginning later; or when it begins with the conversation's last turns, as a sliding window does.
+    it comes to its beginning later; or when it begins with the conversation's last turns, as a sliding window does. A
+    single question that was the first one before is taken for new: people repeat themselves.
     """
-    said = [tuple(outline(turn.messages)) for turn in turns]
+    said = [_words(turn) for turn in turns]
     if not held or not said or not held[0].said:
         return Recognition(kind="append")
     if held[0].said[:1] == said[0][:1]:
-        return _from_the_beginning([turn.said for turn in held], said)
+        return _from_the_beginning(held, turns)
     if held[0].said in said:
         skipped = said.index(held[0].said)
         if held[0].index == 0:  # it begins earlier than the conversation: another past
             return Recognition(kind="edited")
-        found = _from_the_beginning([turn.said for turn in held], said[skipped:])
+        found = _from_the_beginning(held, turns[skipped:])
         return Recognition(kind=found.kind, new_from=found.new_from + skipped, forgotten=skipped)
     for size in range(min(len(held), len(said) - 1), 0, -1):
         if [turn.said for turn in held[-size:]] == said[:size]:
@@ -57,16 +58,28 @@ def recognise(held: Sequence[TurnOutline], turns: Sequence[Turn]) -> Recognition
     return Recognition(kind="append")
 
 
-def _from_the_beginning(held: list[Words], said: list[Words]) -> Recognition:
-    for n, words in enumerate(said):
+def _from_the_beginning(held: Sequence[TurnOutline], turns: Sequence[Turn]) -> Recognition:
+    for n, turn in enumerate(turns):
         if n == len(held):
             return Recognition(kind="extends", new_from=n)
-        have = held[n]
+        have, words = held[n].said, _words(turn)
+        is_last = n == len(held) - 1
         if words == have:
+            if is_last and _steps(turn) > held[n].steps:
+                return Recognition(kind="grows", new_from=n)
             continue
-        if n == len(held) - 1 and words[: len(have)] == have:
+        if is_last and words[: len(have)] == have:
             return Recognition(kind="grows", new_from=n)
-        if n == len(said) - 1 and have[: len(words)] == words:
-            return Recognition(kind="known", new_from=n)
+        if n == len(turns) - 1 and have[: len(words)] == words:
+            return Recognition(kind="known", new_from=n) if n > 0 else Recognition(kind="append")
         return Recognition(kind="edited", new_from=n)
-    return Recognition(kind="known", new_from=len(said) - 1)
+    return Recognition(kind="known", new_from=len(turns) - 1)
+
+
+def _words(turn: Turn) -> Words:
+    return tuple(outline(turn.messages))
+
+
+def _steps(turn: Turn) -> int:
+    """Count tool calls and their results: a turn may grow by them alone."""
+    return len(turn.tool_calls) + sum(call.result is not None for call in turn.tool_calls)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from recollect.capture.clean import Cleaner
-from recollect.capture.turns import Reading
+from recollect.capture.reading import Reading
 from recollect.distill.passages import cut_passages
-from recollect.errors import NotFoundError, StoreBusyError
+from recollect.errors import NotFoundError, RecollectError, StoreBusyError
 from recollect.identity import identity
 from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX
 from recollect.model import ConversationInfo, Project, Turn
@@ -22,8 +22,7 @@ from recollect.recognition import Recognition, recognise
 from recollect.store.protocol import Draft, Recording, TurnRange
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
+    from collections.abc import Awaitable, Callable, Sequence
 
     from recollect.capture.paths import Place
     from recollect.capture.secrets import Redactor
@@ -57,7 +56,7 @@ class Recorder:
         self._settings = settings
         self._clock = clock
         self._redactor: Redactor | None = None
-        self._pending: list[tuple[str, Recording]] = []
+        self._pending: list[tuple[str, tuple[Turn, ...], Callable[[], Awaitable[Result]]]] = []
 
     def reading(self, place: Place | None = None) -> Reading:
         """Begin to read one payload: a clean slate of notes, the present moment, and where its paths lie."""
@@ -81,23 +80,25 @@ class Recorder:
 
     async def append(self, conversation_id: str, turns: Sequence[Turn], *, request_id: str | None = None, replace: bool = False) -> Result:
         """Record turns after the last one; those of a request that is known are recognised or replaced."""
-        return await self._write(conversation_id, Recording(drafts=_drafts(turns), request_id=request_id, replace=replace))
+        recording = Recording(drafts=_drafts(turns), request_id=request_id, replace=replace)
+        return await self._now_or_later(conversation_id, turns, lambda: self._stored(conversation_id, recording))
 
-    async def _write(self, conversation_id: str, recording: Recording) -> Result:
+    async def _now_or_later(self, conversation_id: str, turns: Sequence[Turn], write: Callable[[], Awaitable[Result]]) -> Result:
+        """Write, or keep the writing back until `save`, or leave it, as the settings say."""
         if not self.enabled:
-            return await self._skipped(conversation_id, recording)
-        if not self._settings.agent.memory.persistence.auto_save:
-            turns = await self._foreseen(conversation_id, recording)
-            self._pending.append((conversation_id, recording))
-            return Result(conversation_id=conversation_id, status="pending", turns=turns)
-        return await self._stored(conversation_id, recording)
+            return await self._skipped(conversation_id, turns)
+        if self._settings.agent.memory.persistence.auto_save:
+            return await write()
+        foreseen = await self._foreseen(conversation_id, turns)
+        self._pending.append((conversation_id, tuple(turns), write))
+        return Result(conversation_id=conversation_id, status="pending", turns=foreseen)
 
-    async def _skipped(self, conversation_id: str, recording: Recording) -> Result:
+    async def _skipped(self, conversation_id: str, turns: Sequence[Turn]) -> Result:
         try:
-            turns = await self._foreseen(conversation_id, recording)
+            placed = await self._foreseen(conversation_id, turns)
         except NotFoundError:  # a conversation that was begun while recording was off
-            turns = tuple(place_turns([draft.turn for draft in recording.drafts], Head(conversation_id=conversation_id)))
-        return Result(conversation_id=conversation_id, status="skipped", turns=turns)
+            placed = tuple(place_turns(list(turns), Head(conversation_id=conversation_id)))
+        return Result(conversation_id=conversation_id, status="skipped", turns=placed)
 
     async def _stored(self, conversation_id: str, recording: Recording) -> Result:
         outcome = await self._store.turns.record(self._workspace, conversation_id, recording, self._clock.now())
@@ -107,25 +108,33 @@ class Recorder:
         written_to = outcome.turns[0].conversation_id if outcome.turns else conversation_id
         return Result(conversation_id=written_to, status=outcome.status, turns=outcome.turns)
 
-    async def _foreseen(self, conversation_id: str, recording: Recording) -> tuple[Turn, ...]:
-        """Place turns as they would be placed now, without writing them."""
+    async def _foreseen(self, conversation_id: str, turns: Sequence[Turn]) -> tuple[Turn, ...]:
+        """Place turns as they would be placed now, after those that wait, without writing them."""
         held = await self._store.turns.outline(self._workspace, conversation_id, TurnRange(limit=0))
-        waiting = [draft.turn for owner, earlier in self._pending if owner == conversation_id for draft in earlier.drafts]
+        waiting = [turn for owner, earlier, _ in self._pending if owner == conversation_id for turn in earlier]
         head = Head(
             conversation_id=conversation_id,
             next_index=held.next_index + len(waiting),
             next_sequence=held.next_sequence + sum(len(turn.messages) for turn in waiting),
         )
-        return tuple(place_turns([draft.turn for draft in recording.drafts], head))
+        return tuple(place_turns(list(turns), head))
 
-    async def save(self) -> int:
-        """Write the turns that were kept back; returns how many."""
-        count = 0
-        while self._pending:
-            conversation_id, recording = self._pending[0]
-            count += len((await self._stored(conversation_id, recording)).turns)
-            self._pending.pop(0)
-        return count
+    async def save(self) -> list[Result]:
+        """Write what was kept back, in order; what belongs to a conversation that is gone is given up, and said so."""
+        waiting, self._pending = self._pending, []
+        saved: list[Result] = []
+        gone: NotFoundError | None = None
+        for n, (_, _, write) in enumerate(waiting):
+            try:
+                saved.append(await write())
+            except NotFoundError as error:
+                gone = error
+            except RecollectError:
+                self._pending = waiting[n:] + self._pending
+                raise
+        if gone is not None:
+            raise gone
+        return saved
 
     async def history(
         self,
@@ -137,11 +146,17 @@ class Recorder:
         on_edit: OnEdit = "branch",
     ) -> Result:
         """Record what is new in a payload that may repeat the history so far; never lost, never doubled."""
-        if not self.enabled:
-            return await self._skipped(conversation.id, Recording(drafts=_drafts(turns)))
+        listed = list(turns)
+        return await self._now_or_later(
+            conversation.id, listed, lambda: self._history(conversation, listed, request_id, replace=replace, on_edit=on_edit)
+        )
+
+    async def _history(
+        self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None, *, replace: bool, on_edit: OnEdit
+    ) -> Result:
         for _ in range(HEAD_MOVED_ATTEMPTS_MAX):
             try:
-                return await self._history_once(conversation, list(turns), request_id, replace=replace, on_edit=on_edit)
+                return await self._history_once(conversation, turns, request_id, replace=replace, on_edit=on_edit)
             except MovedError:
                 continue
         msg = f"conversation {conversation.id} kept changing under {HEAD_MOVED_ATTEMPTS_MAX} attempts to record: try again"
@@ -150,62 +165,76 @@ class Recorder:
     async def _history_once(
         self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None, *, replace: bool, on_edit: OnEdit
     ) -> Result:
-        if len(turns) == 1 and await self._begins_otherwise(conversation.id, turns[0]):
-            return await self.append(conversation.id, _numbered(turns, request_id), request_id=request_id, replace=replace)
-        target, outlined = await self._target(conversation, turns, request_id)
-        held, next_index = outlined.turns, outlined.next_index
-        known = [turn.index for turn in held if request_id is not None and turn.request_id == request_id]
+        if len(turns) == 1 and (next_index := await self._begins_otherwise(conversation.id, turns[0])) is not None:
+            return await self._added(conversation.id, turns, request_id, next_index, replace=replace)
+        target, held, found = await self._target(conversation, turns, request_id)
+        known = [turn.index for turn in held.turns if request_id is not None and turn.request_id == request_id]
         if known:
-            before = [turn for turn in held if turn.index < known[0]]
-            found = recognise(before, turns)
-            new = turns[found.new_from :] if found.kind in {"extends", "edited"} and found.new_from == len(before) else turns
-            return await self.append(target, _numbered(new, request_id), request_id=request_id, replace=replace)
-        found = recognise(held, turns)
-        if found.kind == "append":
-            return await self.append(target, _numbered(turns, request_id), request_id=request_id, replace=replace)
+            before = [turn for turn in held.turns if turn.index < known[0]]
+            earlier = recognise(before, turns)
+            is_history = earlier.kind in {"extends", "edited"} and earlier.new_from - earlier.forgotten == len(before)
+            return await self._added(target, turns[earlier.new_from :] if is_history else turns, request_id, None, replace=replace)
+        new = turns[found.new_from :]
         if found.kind == "known":
             if request_id is None:
                 return Result(conversation_id=target, status="unchanged")
-            return await self.append(target, _numbered(turns[-1:], request_id), request_id=request_id)
+            return await self._added(target, turns[-1:], request_id, held.next_index, replace=replace)
         if found.kind == "edited":
-            return await self._edited(target, outlined, found, turns, request_id, on_edit)
-        new = turns[found.new_from :]
+            return await self._edited(target, held, found, new, request_id, on_edit)
         if found.kind == "grows":
-            last = held[found.new_from - found.forgotten]
+            last = held.turns[found.new_from - found.forgotten]
             if len(new) > 1 or request_id is None or last.request_id in {None, request_id}:
                 grown = await self._grow(last, new[0])
-                rest = await self._after_growth(target, new[1:], request_id, next_index)
-                return Result(conversation_id=target, status="replaced" if not rest else "created", turns=(grown, *rest))
-        recording = Recording(drafts=_drafts(_numbered(new, request_id)), request_id=request_id, expected_index=next_index)
-        return await self._write(target, recording)
+                rest = (await self._added(target, new[1:], request_id, held.next_index, replace=False)).turns if len(new) > 1 else ()
+                return Result(conversation_id=target, status="created" if rest else "replaced", turns=(grown, *rest))
+        return await self._added(target, new, request_id, held.next_index, replace=replace)
 
-    async def _begins_otherwise(self, conversation_id: str, turn: Turn) -> bool:
-        """Tell, without reading the whole history, whether a single turn is none of it."""
+    async def _added(
+        self, conversation_id: str, turns: list[Turn], request_id: str | None, next_index: int | None, *, replace: bool
+    ) -> Result:
+        """Record turns at the end, which is where the caller saw it."""
+        drafts = _drafts(_numbered(turns, request_id))
+        recording = Recording(drafts=drafts, request_id=request_id, replace=replace, expected_index=next_index)
+        return await self._stored(conversation_id, recording)
+
+    async def _begins_otherwise(self, conversation_id: str, turn: Turn) -> int | None:
+        """Return where the conversation goes on, if a single turn is surely none of it, without reading the whole history."""
         held = await self._store.turns.outline(self._workspace, conversation_id, TurnRange(limit=1))
-        return not held.turns or held.turns[0].said[:1] != tuple(outline(turn.messages)[:1])
+        begins_otherwise = not held.turns or held.turns[0].said[:1] != tuple(outline(turn.messages)[:1])
+        return held.next_index if begins_otherwise else None
 
-    async def _after_growth(self, target: str, new: list[Turn], request_id: str | None, next_index: int) -> tuple[Turn, ...]:
-        if not new:
-            return ()
-        recording = Recording(drafts=_drafts(_numbered(new, request_id)), request_id=request_id, expected_index=next_index)
-        return (await self._write(target, recording)).turns
-
-    async def _target(self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None) -> tuple[str, Outline]:
-        """Return the conversation, or the branch below it, that a payload continues, with its outline."""
+    async def _target(self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None) -> tuple[str, Outline, Recognition]:
+        """Return the conversation, or the branch below it, that shares the most with a payload, and how it goes on from there."""
         held = await self._store.turns.outline(self._workspace, conversation.id, TurnRange())
-        if recognise(held.turns, turns).kind not in {"edited", "append"} or not held.turns:
-            return conversation.id, held
+        best = conversation.id, held, recognise(held.turns, turns)
+        if best[2].kind not in {"edited", "append"}:
+            return best
         for branch in await self._store.conversations.branches(self._workspace, conversation.id):
-            found_id, found = await self._target(branch, turns, request_id)
-            own = [turn for turn in found.turns if turn.conversation_id == found_id]
-            holds_request = request_id is not None and any(turn.request_id == request_id for turn in own)
-            if holds_request or recognise(found.turns, turns).kind not in {"edited", "append"}:
-                return found_id, found
-        return conversation.id, held
+            found = await self._target(branch, turns, request_id)
+            own = [turn.request_id for turn in found[1].turns if turn.conversation_id == found[0]]
+            if request_id is not None and request_id in own:
+                return found
+            if _closeness(found[2]) > _closeness(best[2]):
+                best = found
+        return best
 
     async def _grow(self, held: TurnOutline, turn: Turn) -> Turn:
-        """Put more into the last turn; its request stays its own."""
-        return await self.rewrite(held.conversation_id, held.index, held.id, held.content_hash, _replace(turn, request_id=held.request_id))
+        """Put more into the last turn; its request and the files, changes and checkpoints it had stay its own."""
+        current = (await self._store.turns.by_id(self._workspace, [held.id]) or [turn])[0]
+        longer = _replace(
+            turn,
+            request_id=current.request_id,
+            request_ordinal=current.request_ordinal,
+            started_at=current.started_at,
+            context_files=current.context_files or turn.context_files,
+            changes=current.changes or turn.changes,
+            checkpoints=current.checkpoints or turn.checkpoints,
+            chat_mode=current.chat_mode or turn.chat_mode,
+            request_attempt_id=current.request_attempt_id,
+            base_chat_id=current.base_chat_id,
+            related_artifacts=current.related_artifacts,
+        )
+        return await self.rewrite(held.conversation_id, held.index, held.id, held.content_hash, longer)
 
     async def rewrite(self, conversation_id: str, index: int, turn_id: str, was: str, turn: Turn) -> Turn:
         """Replace one turn in its place; raises `MovedError` when it has changed meanwhile."""
@@ -218,21 +247,18 @@ class Recorder:
         return written
 
     async def _edited(
-        self, target: str, held: Outline, found: Recognition, turns: list[Turn], request_id: str | None, on_edit: OnEdit
+        self, target: str, held: Outline, found: Recognition, new: list[Turn], request_id: str | None, on_edit: OnEdit
     ) -> Result:
-        new = _numbered(turns[found.new_from :], request_id)
-        if on_edit == "replace":
-            recording = Recording(
-                drafts=_drafts(new),
-                request_id=request_id,
-                truncate_from=held.turns[found.new_from - found.forgotten].index,
-                expected_index=held.next_index,
-            )
-            return await self._write(target, recording)
         inherited = found.new_from - found.forgotten
+        if on_edit == "replace":
+            drafts = _drafts(_numbered(new, request_id))
+            first = held.turns[inherited].index
+            recording = Recording(drafts=drafts, request_id=request_id, truncate_from=first, expected_index=held.next_index)
+            return await self._stored(target, recording)
         from_turn = held.turns[inherited - 1].index if inherited else -1
-        branch = await self.branch(target, from_turn, None, identity("branch", target, from_turn, *outline(new[0].messages)[0]))
-        result = await self.append(branch.id, new, request_id=request_id)
+        words = [part for turn in new for message in outline(turn.messages) for part in message]
+        branch = await self.branch(target, from_turn, None, identity("branch", target, from_turn, request_id, *words))
+        result = await self._added(branch.id, new, request_id, from_turn + 1, replace=False)
         return _replace(result, status="branched" if result.status == "created" else result.status)
 
     async def branch(self, conversation_id: str, from_turn: int, title: str | None, branch_id: str) -> ConversationInfo:
@@ -248,10 +274,14 @@ class Recorder:
         )  # fmt: skip
         return await self._store.conversations.create(self._workspace, forked, Project(id=parent.project_id, name=parent.project))
 
-    async def restore(self, conversation_id: str, turns: Sequence[Turn], at: datetime) -> None:
-        """Record turns at the places they carry."""
-        recording = Recording(drafts=_drafts(turns), keep_places=True)
-        await self._store.turns.record(self._workspace, conversation_id, recording, at)
+    async def restore(self, conversation: ConversationInfo, project: Project, turns: Sequence[Turn], *, replace: bool) -> ConversationInfo:
+        """Create a conversation with its turns at the places they carry."""
+        return await self._store.turns.restore(self._workspace, conversation, project, _drafts(turns), replace=replace)
+
+
+def _closeness(found: Recognition) -> tuple[bool, int]:
+    """Rank how a payload continues conversations: one that it goes on with before one it departs from, the later the better."""
+    return found.kind not in {"edited", "append"}, found.new_from if found.kind != "append" else -1
 
 
 def _drafts(turns: Sequence[Turn]) -> tuple[Draft, ...]:

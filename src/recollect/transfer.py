@@ -93,10 +93,19 @@ def read_document(document: object, project_id: str) -> Document:
         project = msgspec.convert({**record["project"], "id": project_id}, Project)
         conversation = msgspec.convert({**record["conversation"], "project_id": project.id, "project": project.name}, ConversationInfo)
         turns = tuple(_read_turn(turn) for turn in record["turns"])
+        _refuse_disorder(turns)
     except (msgspec.ValidationError, KeyError, TypeError, ValueError) as error:
         msg = f"the document is damaged: {error}"
         raise InputError(msg) from error
     return Document(conversation=conversation, project=project, turns=turns)
+
+
+def _refuse_disorder(turns: tuple[Turn, ...]) -> None:
+    indexes = [turn.index for turn in turns]
+    sequences = [message.sequence for turn in turns for message in turn.messages]
+    if any(sorted(set(numbers)) != numbers or min(numbers, default=0) < 0 for numbers in (indexes, sequences)):
+        msg = "its turns or messages are not in order"
+        raise ValueError(msg)
 
 
 def _read_turn(plain: dict[str, Any]) -> Turn:

@@ -96,3 +96,31 @@ async def test_forget_needs_exactly_one_thing_to_forget(memory: Memory) -> None:
 async def test_removing_what_is_not_there_is_harmless(memory: Memory) -> None:
     assert (await memory.store.conversations.remove("default", ["nobody"], keep_inherited=True)).conversations == 0
     assert await memory.store.conversations.find("default", ConversationFilter(), 9) == []
+
+
+async def test_forgetting_takes_summaries_of_branches_and_names_of_projects(memory: Memory) -> None:
+    parent = await memory.create_conversation(project="secretproject")
+    turn = await parent.record(user="zebra")
+    branch = await parent.branch()
+    await branch.record(user="own")
+    await memory.store.derived.put_summaries("default", [summary_of(branch.id, "s", 1, (turn.id,))])
+    await memory.forget(conversation=parent.id)
+    assert await branch.summaries() == []
+    await memory.forget(project="secretproject")
+    assert await memory.projects() == []
+
+
+async def test_a_list_entry_does_not_tell_what_was_forgotten(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    await conversation.record(user="kept", timestamp="2026-02-01T00:00:00Z")
+    await conversation.record(user="giraffe", timestamp="2025-01-01T00:00:00Z")
+    await memory.forget(before=datetime(2025, 6, 1, tzinfo=UTC))
+    assert (await memory.get_info(conversation.id)).last_message == "kept"
+
+
+async def test_forgetting_everything_leaves_no_empty_conversations(memory: Memory) -> None:
+    parent = await memory.create_conversation(project="p")
+    await parent.record(user="a", timestamp="2025-01-01T00:00:00Z")
+    await parent.branch()
+    assert (await memory.forget(before=datetime(2025, 6, 1, tzinfo=UTC))).conversations == 2
+    assert await memory.list_conversations() == []

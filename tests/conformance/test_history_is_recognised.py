@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
@@ -145,3 +146,64 @@ async def test_tool_results_that_arrive_later_join_their_turn(memory: Memory) ->
     assert len(turns) == 1
     assert turns[0].tool_calls[0].result is not None
     assert turns[0].assistant == "ok"
+
+
+async def test_a_turn_that_grows_keeps_its_request_and_the_parts_it_had(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    await conversation.record(
+        user="u", context_files=[{"file_path": "a.py"}], changes=[{"file_path": "b.py"}], checkpoints=[{"git_hash": "ae"}]
+    )
+    await conversation.record(messages=said("u", "answer"))
+    turn = (await conversation.turns())[0]
+    assert (turn.assistant, len(turn.context_files), len(turn.changes), len(turn.checkpoints)) == ("answer", 1, 1, 1)
+    recorded = await memory.record(payload("r0", "u0", "a0", "u1"))
+    await (await memory.load_conversation(recorded.conversation_id)).record(messages=said("u0", "a0", "u1", "a1"))
+    turns = await (await memory.load_conversation(recorded.conversation_id)).turns()
+    assert len({turn.id for turn in turns}) == 2
+    assert [(turn.request_id, turn.request_ordinal) for turn in turns] == [("r0", 0), ("r0", 1)]
+
+
+async def test_engines_that_send_a_question_and_its_answer_with_the_next_one_double_nothing(memory: Memory) -> None:
+    texts = ("u0", "a0", "u1", "a1", "u2", "a2", "u3")
+    ids = {(await memory.record(payload(f"r{n}", *texts[:n]))).conversation_id for n in (1, 3, 5, 7)}
+    assert len(ids) == 1
+    turns = await (await memory.load_conversation(ids.pop())).turns()
+    assert [(turn.user, turn.assistant) for turn in turns] == [("u0", "a0"), ("u1", "a1"), ("u2", "a2"), ("u3", "")]
+    assert len(await memory.list_conversations()) == 1
+
+
+async def test_two_edits_of_one_question_are_two_branches(memory: Memory) -> None:
+    await memory.record(payload("r0", "u0", "a0", "u1", "A1"))
+    one = await memory.record(payload("r1", "u0", "a0", "u1", "B1", "x2", "B2"))
+    two = await memory.record(payload("r2", "u0", "a0", "u1", "C1", "x2", "C2"))
+    three = await memory.record(payload("r3", "u0", "a0", "u1", "B1", "x2", "D2"))
+    assert len({one.conversation_id, two.conversation_id, three.conversation_id}) == 3
+    for recorded, answers in ((one, ["a0", "B1", "B2"]), (two, ["a0", "C1", "C2"]), (three, ["a0", "B1", "D2"])):
+        turns = await (await memory.load_conversation(recorded.conversation_id)).turns()
+        assert [turn.assistant for turn in turns] == answers
+
+
+async def test_the_same_history_sent_at_once_by_several_is_recorded_once(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    await asyncio.gather(*(conversation.record(messages=said("u0", "a0")) for _ in range(4)))
+    assert await users(memory, conversation.id) == ["u0"]
+    await conversation.record(user="u1", assistant="a1")
+    await asyncio.gather(*(conversation.record(messages=said("u0", "a0", "u1, edited", "b1")) for _ in range(4)))
+    branches = await memory.store.conversations.branches("default", conversation.id)
+    assert [await users(memory, branch.id) for branch in branches] == [["u0", "u1, edited"]]
+
+
+async def test_a_turn_may_grow_by_a_tool_result_alone(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    asked = [*said("u"), {"role": "assistant", "content": "look", "tool_calls": [{"id": "t", "name": "cat", "arguments": {}}]}]
+    await conversation.record(messages=asked)
+    await conversation.record(messages=[*asked, {"role": "tool", "tool_call_id": "t", "content": "text"}])
+    calls = (await conversation.turns())[0].tool_calls
+    assert [call.result.result if call.result else None for call in calls] == ["text"]
+
+
+async def test_a_single_question_that_was_the_first_one_before_is_new(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    await conversation.record(messages=said("continue", "ok", "and", "so"))
+    await conversation.record(messages=said("continue"))
+    assert await users(memory, conversation.id) == ["continue", "and", "continue"]

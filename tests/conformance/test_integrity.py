@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from pathlib import Path
+
 from recollect.identity import content_hash
 from recollect.limits import MESSAGE_CHARS_MAX, RESULT_CHARS_MAX
 from recollect.memory import Memory
@@ -64,3 +67,21 @@ async def test_a_hash_that_the_sender_gave_is_kept_beside_ours(memory: Memory) -
     assert (await memory.verify(user.id, "the whole text")).status == "matches"
     assert answer.content_hash != answer.source_hash == content_hash(original)
     assert (await memory.verify(answer.id, original)).status == "matches"
+
+
+async def test_times_and_odd_numbers_in_arguments_come_back_as_they_were_stored(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    arguments = {"when": datetime(2026, 1, 1, tzinfo=UTC), "naive": datetime(2026, 1, 1), "big": 1e300, "set": {1}}  # noqa: DTZ001  as users give it
+    turn = await conversation.record(user="x", tool_calls=[{"name": "t", "arguments": arguments, "result": "y"}])
+    assert await conversation.turns() == [turn]
+    assert (await memory.verify()).status == "intact"
+    message = {"role": "assistant", "content": "x", "token_count": 1e300, "usage": {"output_tokens": 2**63 - 1}}
+    recorded = await memory.record({"messages": [message, message], "context_files": [{"file_path": "a.py", "line_start": 1e20}]})
+    assert recorded.status == "created"
+
+
+async def test_projects_of_one_directory_are_seen_together(memory: Memory, tmp_path: Path) -> None:
+    await memory.record({"project_id": "named", "cwd": str(tmp_path), "messages": [{"role": "user", "content": "giraffe"}]})
+    await (await memory.create_conversation(cwd=tmp_path)).record(user="giraffe")
+    assert len(await memory.list_conversations(cwd=tmp_path)) == 2
+    assert len((await memory.search("giraffe", cwd=tmp_path)).hits) == 2

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from recollect.conversation import Conversation
-from recollect.errors import InputError, NotFoundError
+from recollect.errors import InputError, NotFoundError, TooLargeError
+from recollect.limits import BRANCH_DEPTH_MAX
 from recollect.memory import Memory
 
 
@@ -142,3 +143,50 @@ async def test_tool_calls_and_files_of_a_branch_include_what_it_inherits(memory:
     await branch.record(user="more", tool_calls=[{"name": "Read", "arguments": {"file_path": "a.py"}, "result": "x"}])
     assert [call.tool_name for call in await branch.get_tool_calls()] == ["Read", "ls", "ls"]
     assert [file.path for file in await branch.accessed_files()] == ["a.py"]
+
+
+async def test_a_branch_that_forks_before_its_parents_own_turns_shows_the_same_after_its_parent_goes(memory: Memory) -> None:
+    root = await memory.create_conversation(project="p")
+    for n in range(5):
+        await root.record(user=f"r{n}")
+    middle = await root.branch(from_turn=3)
+    leaf = await middle.branch(from_turn=1)
+    await leaf.record(user="c2")
+    await middle.delete()
+    assert [(turn.index, turn.user) for turn in await leaf.turns()] == [(0, "r0"), (1, "r1"), (2, "c2")]
+    assert (await memory.get_info(leaf.id)).turn_count == 3
+
+
+async def test_forgetting_a_branch_leaves_its_branches_what_they_have_of_its_parent(memory: Memory) -> None:
+    root = await three_turns(memory)
+    middle = await root.branch(from_turn=1)
+    await middle.record(user="forgotten")
+    leaf = await middle.branch(from_turn=2)
+    await leaf.record(user="own")
+    await memory.forget(conversation=middle.id)
+    assert await users(leaf) == ["apples", "bananas", "own"]
+    assert (await memory.verify()).status == "intact"
+
+
+async def test_branches_are_refused_beyond_a_named_depth_and_never_lose_turns(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    await conversation.record(user="first")
+    for depth in range(BRANCH_DEPTH_MAX - 1):
+        conversation = await conversation.branch()
+        await conversation.record(user=f"level {depth}")
+    with pytest.raises(TooLargeError, match="deep"):
+        await conversation.branch()
+    assert len(await conversation.turns()) == BRANCH_DEPTH_MAX
+
+
+async def test_an_open_turn_that_a_branch_inherited_may_go_on_growing(memory: Memory) -> None:
+    parent = await memory.create_conversation(project="p")
+    turn = await parent.begin("question")
+    branch = await parent.branch()
+    await branch.record(user="own", assistant="answer")
+    await parent.finish(turn, [{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}])
+    turns = await branch.turns()
+    assert [m.sequence for turn in turns for m in turn.messages] == [0, 1, 2, 3, 4]
+    assert (await memory.get_info(branch.id)).message_count == 5
+    await branch.record(user="later")
+    assert (await branch.turns())[-1].messages[0].sequence == 5

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from recollect.errors import InputError, NotFoundError
+from recollect.errors import InputError, NotFoundError, StoreUnavailableError
 from recollect.memory import Memory
 from tests.kit import OpenMemory
 
@@ -69,3 +69,24 @@ async def test_later_turns_keep_their_sequence_when_an_earlier_one_grows(memory:
     assert [m.sequence for turn in await conversation.turns() for m in turn.messages] == [0, 1, 2, 3, 4]
     await conversation.record(user="third")
     assert (await conversation.turns())[-1].messages[0].sequence == 5
+
+
+async def test_an_open_turn_that_grows_often_does_not_use_up_the_conversation(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    turn = await conversation.begin("question")
+    for n in range(30):
+        turn = await conversation.add(turn, [{"role": "assistant", "content": f"word{n}"}])
+    await conversation.finish(turn)
+    assert (await memory.stats()).passages == 31
+    assert (await memory.search("word29")).hits
+    assert (await memory.verify()).status == "intact"
+
+
+async def test_a_closed_memory_says_so(reopen: OpenMemory) -> None:
+    memory = await reopen()
+    conversation = await memory.create_conversation(project="p")
+    await conversation.record(user="x")
+    await memory.close()
+    for refused in (memory.stats(), conversation.record(user="y")):
+        with pytest.raises(StoreUnavailableError, match="closed"):
+            await refused

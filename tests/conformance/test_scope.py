@@ -45,7 +45,7 @@ async def test_no_read_of_one_workspace_sees_another(memory: Memory, reopen: Ope
     store = memory.store
     assert await store.conversations.get("default", conversation_id) is None
     assert await store.conversations.find("default", ConversationFilter(), 99) == []
-    assert await store.conversations.find("default", ConversationFilter(project_id=project_id), 99) == []
+    assert await store.conversations.find("default", ConversationFilter(project_ids=(project_id,)), 99) == []
     assert await store.conversations.branches("default", conversation_id) == []
     assert await store.conversations.projects("default") == []
     assert await store.turns.by_id("default", [turn_id]) == []
@@ -61,7 +61,7 @@ async def test_no_read_of_one_workspace_sees_another(memory: Memory, reopen: Ope
         with pytest.raises(NotFoundError):
             await reading
     assert await store.derived.scopes("default", project_id, None) == []
-    for scope in (SearchScope(), SearchScope(project_id=project_id)):
+    for scope in (SearchScope(), SearchScope(project_ids=(project_id,))):
         found = await store.derived.candidates("default", scope, [CANARY], 9)
         assert (found.candidates, found.passage_count, found.turn_count) == ((), 0, 0)
     assert (await memory.search(CANARY)).hits == ()

@@ -119,3 +119,33 @@ async def test_a_document_with_a_damaged_turn_is_refused_whole(memory: Memory) -
     with pytest.raises(InputError, match="damaged"):
         await memory.import_conversation(document)
     assert len(await memory.list_conversations()) == 1
+
+
+async def test_a_branch_imported_beside_its_parent_shows_each_turn_once(memory: Memory) -> None:
+    parent = await memory.create_conversation(project="p")
+    await parent.record(user="a")
+    branch = await parent.branch()
+    await branch.record(user="b")
+    document = await branch.export()
+    copy = await memory.import_conversation(document, new_id=True)
+    assert [(turn.index, turn.user) for turn in await copy.turns()] == [(0, "a"), (1, "b")]
+    await branch.delete()
+    again = await memory.import_conversation(document)
+    assert [(turn.index, turn.user) for turn in await again.turns()] == [(0, "a"), (1, "b")]
+
+
+async def test_an_import_that_fails_leaves_what_it_was_to_replace(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    await conversation.record(user="a", assistant="b")
+    document = json.loads(await conversation.export())
+    document["turns"] = document["turns"] * 2
+    with pytest.raises(InputError, match="order"):
+        await memory.import_conversation(document, replace=True)
+    assert [turn.user for turn in await conversation.turns()] == ["a"]
+
+
+async def test_a_copy_does_not_stand_in_the_way_of_the_original_request(memory: Memory, everything: dict[str, Any]) -> None:
+    first = await memory.record(everything)
+    document = await (await memory.load_conversation(first.conversation_id)).export()
+    await memory.import_conversation(document, new_id=True)
+    assert (await memory.record(everything)).status == "unchanged"

@@ -52,7 +52,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.history[made.id], self.next_index[made.id] = [], 0
         return made.id
 
-    @rule(conversation=conversations, user=texts, assistant=texts, tool_calls=calls)
+    @rule(conversation=conversations, user=texts, assistant=words, tool_calls=calls)
     def record(self, conversation: str, user: str, assistant: str, tool_calls: list[dict[str, Any]]) -> None:
         turn = self.memory.load_conversation(conversation).record(user=user, assistant=assistant, tool_calls=tool_calls)
         assert turn.index == self.next_index[conversation]

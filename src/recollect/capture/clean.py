@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from recollect.clock import iso
 from recollect.errors import InputError, TooLargeError
 from recollect.fence import FENCE_PREFIX, cut_fences
 from recollect.limits import INTEGER_MAX, PAYLOAD_BYTES_MAX, PAYLOAD_DEPTH_MAX
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from recollect.capture.secrets import Redactor
     from recollect.model import Json
 
+HARMLESS_VALUE = re.compile(
+    r"(?:|\*+|x+|\.+|(?i:true|false|none|null|nil|undefined|required|optional)|\$\{?[A-Z_][A-Z0-9_]*\}?|%[A-Z_][A-Z0-9_]*%|<[^<>]*>"
+    r"|\{\{[^{}]*\}\}|\[redacted:[\w.-]+\])$"
+)
 _SECRET_CHARS_MIN = 6  # the shortest text that a rule can match
 _INTEGER_DIGITS_MAX = 19
 _INTEGER_BITS_SHOWN_MAX = 1_024
@@ -92,10 +98,10 @@ class Cleaner:
         return value if self.is_clean(value) else self.value(value)
 
     def value(self, value: object, depth: int = 0) -> Json:
-        """Return a value as plain JSON, with times kept as times."""
+        """Return a value as plain JSON; times become ISO 8601 text."""
         if isinstance(value, str):
             return self.text(value)
-        if value is None or isinstance(value, bool | datetime):
+        if value is None or isinstance(value, bool):
             return value
         if isinstance(value, int):
             return self._integer(value)
@@ -114,18 +120,17 @@ class Cleaner:
         cleaned: dict[str, Json] = {}
         for key, item in value.items():
             name = self.text(key if isinstance(key, str) else str(key))
-            if isinstance(item, str) and self._redactor.is_secret_key(name):
-                cleaned[name] = self._kept_under_secret_key(name, item)
-            else:
-                cleaned[name] = self.value(item, depth + 1)
+            is_secret = self._redactor.is_secret_key(name)
+            cleaned[name] = self._under_secret_key(item, depth + 1) if is_secret else self.value(item, depth + 1)
         return cleaned
 
-    def _kept_under_secret_key(self, name: str, item: str) -> str:
-        """Redact a value by the name it stands under; `None`, `$VAR` and their like are no secrets."""
-        shown = self.text(f'{name}="{item}"') if '"' not in item else ""
-        if shown == f'{name}="{item}"' or not item:
-            return self.text(item)
-        self.notes["secrets_redacted"] += 0 if shown else 1
+    def _under_secret_key(self, value: object, depth: int) -> Json:
+        """Redact a value by the name it stands under, whatever it looks like; `null`, `$VAR` and their like are no secrets."""
+        if isinstance(value, list | tuple):
+            return [self._under_secret_key(item, depth + 1) for item in cast("list[object]", value)]
+        if value is None or isinstance(value, bool | dict) or (isinstance(value, str) and HARMLESS_VALUE.match(value)):
+            return self.value(value, depth)
+        self.notes["secrets_redacted"] += 1
         return "[redacted:assigned-secret]"
 
     def _integer(self, value: int) -> int | str:
@@ -142,6 +147,8 @@ class Cleaner:
         return None
 
     def _foreign(self, value: object, depth: int) -> Json:
+        if isinstance(value, datetime):
+            return iso(value if value.tzinfo is not None else value.replace(tzinfo=UTC))
         if isinstance(value, msgspec.Struct):
             return self.value(msgspec.to_builtins(value), depth)
         if isinstance(value, bytes | bytearray):
@@ -178,9 +185,9 @@ def _is_plain_record(record: dict[object, object], texts: list[str], redactor: R
             return False
         if key not in redactor.harmless:
             texts.append(key)
+        if redactor.is_secret_key(key):
+            return False
         if type(item) is str:
-            if redactor.is_secret_key(key):
-                return False
             if item not in redactor.harmless:
                 texts.append(item)
         elif not _is_plain(item, texts, redactor, depth):

@@ -14,7 +14,7 @@ from recollect.placing import unplaced
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from recollect.capture.turns import Reading
+    from recollect.capture.reading import Reading
     from recollect.model import Turn
 
 _replace = msgspec.structs.replace

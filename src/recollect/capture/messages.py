@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.capture.clean import Cleaner
 from recollect.capture.paths import place_of
+from recollect.capture.reading import Reading
 from recollect.capture.shapes import read_message
-from recollect.capture.turns import Reading, build_turns
+from recollect.capture.turns import build_turns
 from recollect.clock import SystemClock
 from recollect.errors import InputError
 from recollect.placing import Head, place_turns

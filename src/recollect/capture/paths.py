@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from recollect.errors import InputError
 from recollect.limits import PATH_CHARS_MAX
 
 _LINE_SUFFIX = re.compile(r":\d+(?:[-:]\d+)?$")
@@ -54,7 +55,11 @@ def place_of(cwd: str | None) -> Place:
     """Return the place of a working directory: symlinks resolved, and the root of its repository."""
     if cwd is None:
         return Place()
-    resolved = str(Path(cwd).expanduser().resolve())
+    try:
+        resolved = str(Path(cwd).expanduser().resolve())
+    except (RuntimeError, OSError, ValueError) as error:
+        msg = f"{cwd[:60]!r} is no directory: {error}"
+        raise InputError(msg) from error
     return Place(root=repository_root(resolved), cwd=resolved)
 
 

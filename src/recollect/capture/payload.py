@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
-from recollect.capture.shapes import RawCall, as_bool, as_float, as_id, as_int, as_text, read_call, read_message
+from recollect.capture.parts import read_change, read_checkpoint, read_context_file, short_name
+from recollect.capture.shapes import RawCall, as_bool, as_id, as_int, as_text, read_call, read_message
 from recollect.capture.turns import build_turns, with_status
 from recollect.errors import InputError
-from recollect.limits import DIFF_CHARS_MAX, ID_CHARS_MAX, NAME_CHARS_MAX, PATH_CHARS_MAX, SUMMARY_CHARS_MAX, SYMBOLS_MAX, TURN_PARTS_MAX
+from recollect.limits import ID_CHARS_MAX, PATH_CHARS_MAX, SYMBOLS_MAX, TURN_PARTS_MAX
 from recollect.model import Checkpoint, CodeChange, ContextFile, Turn
-from recollect.text import cut, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from recollect.capture.reading import Reading
     from recollect.capture.shapes import RawMessage
-    from recollect.capture.turns import Reading
 
-_PER_CENT = 100.0
 _Part = TypeVar("_Part", ContextFile, CodeChange, Checkpoint)
 
 
@@ -57,7 +56,7 @@ def read_payload(document: object, reading: Reading) -> Payload:
     if not turns:
         msg = "the payload holds no message: send at least one under 'messages'"
         raise InputError(msg)
-    turns[-1] = _with_parts(turns[-1], record, sent_at, reading)
+    turns = _with_parts(turns, record, sent_at, reading)
     for key in ("request_id", "project_id", "title", "agent", "cwd", "chat_id", "conversation_id"):
         reading.notes["fields_unreadable"] += record.get(key) is not None and as_id(record[key]) is None and record[key] != ""
     request_id = as_id(record.get("request_id"))
@@ -65,11 +64,11 @@ def read_payload(document: object, reading: Reading) -> Payload:
     return Payload(
         turns=tuple(_with_request(turn, ordinal, request_id, record, meta) for ordinal, turn in enumerate(turns)),
         request_id=request_id,
-        project=_name(record.get("project_id")),
-        chat_id=_name(meta.get("chat_id") or record.get("chat_id") or record.get("conversation_id")),
+        project=short_name(record.get("project_id")),
+        chat_id=short_name(meta.get("chat_id") or record.get("chat_id") or record.get("conversation_id")),
         cwd=as_text(record.get("cwd")),
-        agent=_name(record.get("agent")),
-        title=_name(record.get("title")),
+        agent=short_name(record.get("agent")),
+        title=short_name(record.get("title")),
     )
 
 
@@ -77,11 +76,6 @@ def _kind(value: object) -> str:
     if value is None:
         return "null"
     return "a list" if isinstance(value, list) else f"the {type(value).__name__} {str(value)[:60]!r}"
-
-
-def _name(value: object) -> str | None:
-    text = as_id(value)
-    return text[:NAME_CHARS_MAX] if text else None
 
 
 def _messages(record: dict[str, Any], reading: Reading) -> list[RawMessage]:
@@ -153,15 +147,27 @@ def read_parts(
     return tuple(part for part in parts if part is not None)
 
 
-def _with_parts(turn: Turn, record: dict[str, Any], sent_at: datetime | None, reading: Reading) -> Turn:
-    return with_parts(
-        turn,
-        context_files=[*_records(record, "context_files", reading), *_records(record, "context", reading)],
-        changes=_records(record, "code_changes", reading),
-        checkpoints=_records(record, "checkpoints", reading),
-        time=sent_at or turn.started_at,
-        reading=reading,
-    )
+def _with_parts(turns: list[Turn], record: dict[str, Any], sent_at: datetime | None, reading: Reading) -> list[Turn]:
+    """Give the parts to the turn they were used in: a change to that of its tool call, everything else to the last."""
+    changes: dict[int, list[dict[str, Any]]] = {}
+    for change in _records(record, "code_changes", reading):
+        call_id = as_id(change.get("tool_call_id"))
+        owners = [
+            n for n, turn in enumerate(turns) if call_id is not None and any(call.tool_call_id == call_id for call in turn.tool_calls)
+        ]
+        changes.setdefault(owners[-1] if owners else len(turns) - 1, []).append(change)
+    last = len(turns) - 1
+    return [
+        with_parts(
+            turn,
+            context_files=[*_records(record, "context_files", reading), *_records(record, "context", reading)] if n == last else [],
+            changes=changes.get(n, []),
+            checkpoints=_records(record, "checkpoints", reading) if n == last else [],
+            time=sent_at or turn.started_at,
+            reading=reading,
+        )
+        for n, turn in enumerate(turns)
+    ]
 
 
 def with_parts(
@@ -178,86 +184,10 @@ def with_parts(
         return turn
     return msgspec.structs.replace(
         turn,
-        context_files=read_parts(context_files, lambda item: _context_file(item, time, reading), "context_files", reading),
-        changes=read_parts(changes, lambda item: _change(item, time, reading), "code_changes", reading),
-        checkpoints=read_parts(checkpoints, lambda item: _checkpoint(item, time, reading), "checkpoints", reading),
+        context_files=read_parts(context_files, lambda item: read_context_file(item, time, reading), "context_files", reading),
+        changes=read_parts(changes, lambda item: read_change(item, time, reading), "code_changes", reading),
+        checkpoints=turn.checkpoints + read_parts(checkpoints, lambda item: read_checkpoint(item, time, reading), "checkpoints", reading),
     )
-
-
-def _context_file(item: dict[str, Any], time: datetime | None, reading: Reading) -> ContextFile | None:
-    path = _path(item, reading)
-    if path is None:
-        return None
-    usefulness = _usefulness(item.get("usefulness"), reading)
-    symbols = cast("list[Any]", item.get("symbols")) if isinstance(item.get("symbols"), list) else []
-    return ContextFile(
-        file_path=path,
-        line_start=as_int(item.get("line_start", item.get("line1"))),
-        line_end=as_int(item.get("line_end", item.get("line2"))),
-        usefulness=usefulness,
-        source=_name(item.get("source")),
-        symbols=tuple(str(symbol)[:NAME_CHARS_MAX] for symbol in symbols[:SYMBOLS_MAX] if isinstance(symbol, str)),
-        content_hash=_name(item.get("content_hash")),
-        language=_name(item.get("language")),
-        timestamp=reading.time(item.get("timestamp")) or time,
-    )
-
-
-def _usefulness(given: object, reading: Reading) -> float | None:
-    """Read a usefulness from 0 to 1, or in per cent; unknown is None."""
-    value = as_float(given)
-    if value is None:
-        reading.notes["usefulness_unreadable"] += given is not None
-        return None
-    share = value / _PER_CENT if value > 1 else value
-    reading.notes["usefulness_out_of_range"] += not 0 <= share <= 1
-    return min(max(share, 0.0), 1.0)
-
-
-def _change(item: dict[str, Any], time: datetime | None, reading: Reading) -> CodeChange | None:
-    path = _path(item, reading)
-    if path is None:
-        return None
-    summary, diff = as_text(item.get("change_summary")), as_text(item.get("diff"))
-    return CodeChange(
-        file_path=path,
-        change_type=_name(item.get("change_type")) or "updated",
-        change_summary=shorten(summary, SUMMARY_CHARS_MAX) if summary else None,
-        git_commit=_name(item.get("git_commit")),
-        line_start=as_int(item.get("line_start")),
-        line_end=as_int(item.get("line_end")),
-        function_name=_name(item.get("function_name")),
-        lines_added=as_int(item.get("lines_added")),
-        lines_removed=as_int(item.get("lines_removed")),
-        code_before_hash=_name(item.get("code_before_hash")),
-        code_after_hash=_name(item.get("code_after_hash")),
-        diff=cut(diff, DIFF_CHARS_MAX) if diff else None,
-        severity=_name(item.get("severity")),
-        language=_name(item.get("language")),
-        tool_call_id=_name(item.get("tool_call_id")),
-        diff_chunk_id=_name(item.get("diff_chunk_id")),
-        timestamp=reading.time(item.get("timestamp")) or time,
-    )
-
-
-def _checkpoint(item: dict[str, Any], time: datetime | None, reading: Reading) -> Checkpoint | None:
-    checkpoint_id = _name(item.get("checkpoint_id") or item.get("id"))
-    git_hash = _name(item.get("git_hash") or item.get("commit_hash"))
-    if checkpoint_id is None and git_hash is None:
-        return None
-    folder = as_text(item.get("workspace_dir") or item.get("workspace_folder"))
-    return Checkpoint(
-        checkpoint_id=checkpoint_id or git_hash,
-        git_hash=git_hash,
-        parent_checkpoint=_name(item.get("parent_checkpoint")),
-        workspace_dir=folder[:PATH_CHARS_MAX] if folder else None,
-        timestamp=reading.time(item.get("timestamp")) or time,
-    )
-
-
-def _path(item: dict[str, Any], reading: Reading) -> str | None:
-    path = as_text(item.get("file_path") or item.get("file_name") or item.get("path"))
-    return (reading.place.locate(path) or None) if path else None
 
 
 def _with_request(turn: Turn, ordinal: int, request_id: str | None, record: dict[str, Any], meta: dict[str, Any]) -> Turn:
@@ -269,11 +199,11 @@ def _with_request(turn: Turn, ordinal: int, request_id: str | None, record: dict
         request_id=request_id,
         request_ordinal=ordinal if request_id is not None else 0,
         status="failed" if failed else turn.status,
-        model=_name(response.get("model")) or turn.model,
-        finish_reason=_name(response.get("finish_reason")) or turn.finish_reason,
-        chat_mode=_name(meta.get("chat_mode")),
-        request_attempt_id=_name(meta.get("request_attempt_id")),
-        base_chat_id=_name(meta.get("base_chat_id")),
+        model=short_name(response.get("model")) or turn.model,
+        finish_reason=short_name(response.get("finish_reason")) or turn.finish_reason,
+        chat_mode=short_name(meta.get("chat_mode")),
+        request_attempt_id=short_name(meta.get("request_attempt_id")),
+        base_chat_id=short_name(meta.get("base_chat_id")),
         related_artifacts=tuple(_artifact(item) for item in artifacts[:SYMBOLS_MAX]),
     )
 

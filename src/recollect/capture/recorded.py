@@ -15,7 +15,7 @@ from recollect.checks import checked_text
 from recollect.errors import InputError
 
 if TYPE_CHECKING:
-    from recollect.capture.turns import Reading
+    from recollect.capture.reading import Reading
     from recollect.model import Turn, TurnStatus
 
 

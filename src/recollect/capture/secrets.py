@@ -33,8 +33,17 @@ _ASSIGNED = (
     r"|access[_-]?key|auth[_-]?token|access[_-]?token|refresh[_-]?token|private[_-]?token|db[_-]?pass|mot[_-]?de[_-]?passe)"
     r"[a-z0-9_-]{0,20}['\"\\]{0,4}[ \t]{0,4}(?:=>|:=|=|:)[ \t]{0,4}"
 )
-_QUOTED_VALUE = r"\\{0,3}['\"`]([^'\"`\r\n\t\\]{3,200})\\{0,3}['\"`]"
-_BARE_VALUE = r"([^'\"`\s,;&(){}\[\]<>\\]{4,200})(?:[^\w(.]|$)"
+_VALUES = (
+    r'"((?:[^"\\\r\n]|\\.){3,200})"',
+    r"'((?:[^'\\\r\n]|\\.){3,200})'",
+    r"`([^`\r\n]{3,200})`",
+    r"""\\+["']([^"'\r\n\\]{3,200})\\+["']""",  # inside a text that was quoted itself
+    r"([^'\"`\s,;&(){}\[\]<>\\]{4,200})(?:[^\w(.]|$)",
+)
+_ENVIRONMENT = (
+    r"(?m)(?:^|[\s;])[A-Z0-9_]*(?:PASSWORD|PASSWD|PASSPHRASE|_PASS|_PWD|SECRET|SECRET_KEY|API_KEY|APIKEY|ACCESS_KEY|_TOKEN)"
+    r"=([^\s'\"$<>;|&]{4,200})"
+)
 _HARMLESS = (
     r"(?i)^(?:\[redacted:.*|\*+|x+|\.+|…+|true|false|none|null|nil|undefined|string|str|text|bytes|password|passwd|secret|token"
     r"|required|optional|example|changeme|placeholder|your[_-].*|my[_-]?(?:password|secret)|<.*|\$.*|%.*|\{.*|(?:os|process|self|this"
@@ -83,15 +92,24 @@ OWN_RULES = (
 )
 
 # what has no shape of its own and is known only by the name it is assigned to; last, so that a better name wins
-ASSIGNMENT_RULES = tuple(
+ASSIGNMENT_RULES = (
+    *(
+        SecretRule(
+            kind="assigned-secret",
+            regex=_ASSIGNED + value,
+            keywords=("pass", "pwd", "secret", "apikey", "api_key", "api-key", "token", "access_key", "access-key", "accesskey"),
+            group=1,
+            allowed=(_HARMLESS,),
+        )
+        for value in _VALUES
+    ),
     SecretRule(
         kind="assigned-secret",
-        regex=_ASSIGNED + value,
-        keywords=("pass", "pwd", "secret", "apikey", "api_key", "api-key", "token", "access_key", "access-key", "accesskey"),
+        regex=_ENVIRONMENT,
+        keywords=("pass", "pwd", "secret", "key=", "token="),
         group=1,
         allowed=(_HARMLESS,),
-    )
-    for value in (_QUOTED_VALUE, _BARE_VALUE)
+    ),
 )
 
 # between texts that are looked at together: no rule's white space crosses it, and every rule's edge accepts it
@@ -99,10 +117,11 @@ _SEPARATOR = "\n\x1e\n"
 _ANCHORED = re.compile(r"\^|\$|\\A|\\z|\\b")
 _PLACEHOLDER = re.compile(rb"\[redacted:[\w.-]+\]$")
 
-SECRET_KEY = re.compile(
-    r"(?i)^(?:[a-z0-9]+[_-])*(?:passwor[dt]|passwd|passphrase|pwd|secret|secret[_-]?key|client[_-]?secret|api[_-]?key|apikey"
-    r"|access[_-]?key|private[_-]?key|auth[_-]?token|access[_-]?token|refresh[_-]?token|bearer[_-]?token|token|authorization)$"
+_SECRET_NAME = re.compile(
+    r"(?:.*[_.\- ])?(?:pass|passwor[dt]|passwd|passphrase|pwd|secret|secret_?key|client_?secret|(?:secret_?)?access_?key|api_?key"
+    r"|private_?key|auth_?token|token|credentials?|authorization)$|.*(?:password|passwd|passphrase|apikey|secretkey|accesskey)$"
 )
+_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def library_rules() -> list[SecretRule]:
@@ -228,7 +247,7 @@ class Redactor:
         if known is None:
             if len(self._secret_keys) >= _KEYS_REMEMBERED_MAX:
                 self._secret_keys.clear()
-            known = self._secret_keys[name] = SECRET_KEY.match(name) is not None
+            known = self._secret_keys[name] = _SECRET_NAME.match(_CAMEL_CASE.sub("_", name).lower()) is not None
         return known
 
     def redact(self, text: str) -> str:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from recollect.limits import INTEGER_MAX
+
 if TYPE_CHECKING:
     from collections import Counter
 
@@ -326,11 +328,11 @@ def as_int(value: object) -> int | None:
     """Return a whole number or None."""
     if isinstance(value, bool):
         return None
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) <= INTEGER_MAX else None
     if isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) < 19:  # noqa: PLR2004  fits 64 bits
         return int(value)
-    return value if isinstance(value, int) else None
+    return value if isinstance(value, int) and -INTEGER_MAX <= value <= INTEGER_MAX else None
 
 
 def as_float(value: object) -> float | None:

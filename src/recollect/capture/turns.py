@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from recollect.capture.files import accessed_files
-from recollect.capture.paths import Place
+from recollect.capture.parts import read_checkpoint
 from recollect.capture.shapes import RawCall, RawMessage, RawResult, flat_text, parsed_arguments
-from recollect.capture.times import read_time
 from recollect.errors import TooLargeError
 from recollect.identity import HASH_PREFIX, content_hash
 from recollect.limits import (
     ARGUMENT_CHARS_MAX,
     ERROR_CHARS_MAX,
     ID_CHARS_MAX,
+    INTEGER_MAX,
     MESSAGE_CHARS_MAX,
     NAME_CHARS_MAX,
     REASONING_CHARS_MAX,
@@ -32,29 +32,14 @@ from recollect.model import CallStatus, Message, ToolCall, ToolResult, Turn, Tur
 from recollect.text import cut, shorten
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterable
     from datetime import datetime
 
-    from recollect.capture.clean import Cleaner
+    from recollect.capture.reading import Reading
     from recollect.model import Json
 
 _FAILURE = re.compile(r"\s*(?:<tool_use_error>|(?:error|traceback|exception|fatal|failed)\b\s*[:(]|exit code:? [1-9])", re.IGNORECASE)
 _LEAF_CHARS_MIN = 200
-
-
-class Reading:
-    """What capture needs to know beside the messages, and what it counts while it reads."""
-
-    def __init__(self, cleaner: Cleaner, now: datetime, place: Place | None = None) -> None:
-        self.cleaner = cleaner
-        self.now = now
-        self.place = place or Place()
-        self.notes: Counter[str] = cleaner.notes
-
-    def time(self, value: object) -> datetime | None:
-        """Read a time against this reading's clock."""
-        return read_time(value, self.now, self.notes)
 
 
 def build_turns(messages: Iterable[RawMessage], reading: Reading) -> list[Turn]:
@@ -66,7 +51,7 @@ def build_turns(messages: Iterable[RawMessage], reading: Reading) -> list[Turn]:
             if message.results and drafts:
                 drafts[-1].take_results(message.results)
                 message.results = []
-            drafts.append(_Draft(reading))
+            drafts.append(_Draft(reading, drafts[-1] if drafts else None))
         drafts[-1].take(message)
     turns = [draft.turn() for draft in drafts if draft.messages or draft.calls]
     if turns and not (turns[-1].tool_calls or any(message.role == "assistant" for message in turns[-1].messages)):
@@ -77,8 +62,9 @@ def build_turns(messages: Iterable[RawMessage], reading: Reading) -> list[Turn]:
 class _Draft:
     """A turn while its messages come in."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: Reading, before: _Draft | None) -> None:
         self.reading = reading
+        self.before = before
         self.messages: list[RawMessage] = []
         self.calls: list[tuple[RawCall, int, int]] = []  # call, its message's place in the turn, iteration
         self.iteration = -1
@@ -107,9 +93,9 @@ class _Draft:
         self.messages.append(message)
 
     def take_results(self, results: list[RawResult]) -> None:
-        """Join results to the calls of this turn: by id, else to the first call that still waits."""
+        """Join results to calls: by id, in this turn or an earlier one, else to the first call that still waits."""
         for result in results:
-            call = self._waiting(result.call_id)
+            call = self._asked(result)
             if call is None:
                 self.reading.notes["results_without_calls"] += 1
                 call = RawCall(call_id=result.call_id, name=result.name or "unknown")
@@ -119,11 +105,17 @@ class _Draft:
             if result.failed is not None:
                 call.success = not result.failed
 
-    def _waiting(self, call_id: str | None) -> RawCall | None:
-        waiting = [call for call, _, _ in self.calls if not call.has_result]
-        if call_id is None:
-            return next(iter(waiting), None)
-        return next((call for call in waiting if call.call_id == call_id), None)
+    def _asked(self, result: RawResult) -> RawCall | None:
+        """Return the call that a result answers: one that waits, or one of the same id of which only the outcome was known."""
+        calls = [call for call, _, _ in self.calls]
+        if result.call_id is None:
+            return next((call for call in calls if not call.has_result), None)
+        same = [call for call in calls if call.call_id == result.call_id]
+        found = next((call for call in same if not call.has_result), None)
+        found = found or next((call for call in same if call.result is None or call.result == result.content), None)
+        if found is not None or self.before is None:
+            return found
+        return self.before._asked(result)  # noqa: SLF001  the same class, one turn earlier
 
     def turn(self) -> Turn:
         """Build the turn."""
@@ -148,7 +140,10 @@ class _Draft:
             model=next((raw.model for raw in reversed(self.messages) if raw.model), None),
             finish_reason=next((raw.finish_reason for raw in reversed(self.messages) if raw.finish_reason), None),
             prompt_tokens=max(prompt_tokens, default=None),
-            completion_tokens=sum(completion_tokens) if completion_tokens else None,
+            completion_tokens=min(sum(completion_tokens), INTEGER_MAX) if completion_tokens else None,
+            checkpoints=tuple(
+                part for raw in self.messages for item in raw.checkpoints if (part := read_checkpoint(item, started, reading)) is not None
+            ),
         )
 
 

@@ -48,7 +48,7 @@ class ConversationFilter(msgspec.Struct, frozen=True, kw_only=True):
 
     status: ConversationStatus | None = None
     tags: tuple[str, ...] = ()
-    project_id: str | None = None
+    project_ids: tuple[str, ...] | None = None
     agent: str | None = None
     before: datetime | None = None
 
@@ -113,13 +113,17 @@ class CallFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnOutline(msgspec.Struct, frozen=True, kw_only=True):
-    """What recognition needs to know of a recorded turn: who said what, by hash, without system messages."""
+    """What recognition needs to know of a recorded turn: who said what, by hash, without system messages.
+
+    `steps` counts its tool calls and their results.
+    """
 
     id: str
     conversation_id: str
     index: int
     request_id: str | None
     content_hash: str
+    steps: int
     said: tuple[tuple[str, str], ...]
 
 
@@ -139,10 +143,10 @@ class PlacedCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SearchScope(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to search: one conversation with its lineage, one project, or the whole workspace when both are None."""
+    """Where to search: one conversation with its lineage, some projects, or the whole workspace when both are None."""
 
     conversation_id: str | None = None
-    project_id: str | None = None
+    project_ids: tuple[str, ...] | None = None
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -213,6 +217,12 @@ class Turns(Protocol):
         """Replace a turn in its place, if its content hash is still `was`; None when it has changed or gone."""
         ...
 
+    async def restore(
+        self, workspace: str, conversation: ConversationInfo, project: Project, drafts: tuple[Draft, ...], *, replace: bool
+    ) -> ConversationInfo:
+        """Create a conversation with all its turns at the places they carry, whole or not at all; replace one that exists if asked."""
+        ...
+
     async def history(self, workspace: str, conversation_id: str, span: TurnRange) -> list[Turn]:
         """Return whole turns of a conversation's history, ancestors' first."""
         ...
@@ -233,7 +243,7 @@ class Turns(Protocol):
         """Return where the tool calls of a history stand, newest first."""
         ...
 
-    async def forget_before(self, workspace: str, moment: datetime, project_id: str | None) -> Forgotten:
+    async def forget_before(self, workspace: str, moment: datetime, project_ids: tuple[str, ...] | None) -> Forgotten:
         """Forget the turns that ended before a moment, and the conversations this leaves empty."""
         ...
 

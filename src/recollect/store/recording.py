@@ -79,8 +79,10 @@ def _kept(turn: Turn, head: Head) -> Turn:
 
 
 def _plan_known(situation: Situation, recording: Recording, turns: list[Turn]) -> Plan:
-    known, head = situation.known, situation.head
-    elsewhere = next((turn for turn in known if turn.conversation_id != head.conversation_id), None)
+    head = situation.head
+    here = [turn for turn in situation.known if turn.conversation_id == head.conversation_id]
+    known = here or [turn for turn in situation.known if turn.conversation_id == situation.known[0].conversation_id]
+    elsewhere = None if here else known[0]
     if elsewhere is not None:
         there = place_turns(turns, Head(conversation_id=elsewhere.conversation_id, next_index=known[0].index))
         if [turn.content_hash for turn in there] == [turn.content_hash for turn in known]:

@@ -200,3 +200,35 @@ def test_times_of_any_kind_are_read() -> None:
         assert turn.started_at.isoformat() == "2026-01-02T03:04:05+00:00", time
     for time in ("not a time", "9999-12-31T00:00:00Z", 1e30, True, [1]):
         assert messages_to_turns([{"role": "user", "content": "x", "timestamp": time}], now=START)[0].started_at == START
+
+
+def test_a_result_that_comes_after_the_user_spoke_again_finds_its_call() -> None:
+    asked = {"role": "assistant", "tool_calls": [call("t")]}
+    turns = messages_to_turns([*said("go"), asked, *said("wait"), {"role": "tool", "tool_call_id": "t", "content": "late"}])
+    assert [len(turn.tool_calls) for turn in turns] == [1, 0]
+    result = turns[0].tool_calls[0].result
+    assert result is not None
+    assert result.result == "late"
+
+
+def test_checkpoints_of_a_message_belong_to_its_turn() -> None:
+    first = {"role": "user", "content": "a", "checkpoints": [{"workspace_folder": "/w", "commit_hash": "ae09"}]}
+    turns = messages_to_turns([first, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}])
+    assert [[part.git_hash for part in turn.checkpoints] for turn in turns] == [["ae09"], []]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("token", "hunterhunter"), ("secret", "correcthorse"), ("private_key", "MIIEabc"), ("password", "abc\\def123!Q"),
+        ("password", "two\nlines"), ("password", "p" * 250), ("password", "$ecr3tPass9"), ("password", "/tmp/Secr3t"),
+        ("password", ["one-secret"]), ("password", 123456), ("dbPassword", "abcd1234"), ("PGPASSWORD", "abcd1234"),
+        ("DB_PASS", "abcd1234"), ("githubToken", "abcd1234"), ("awsSecretAccessKey", "abcd1234"),
+    ],
+)  # fmt: skip
+def test_a_value_under_the_name_of_a_secret_is_one_whatever_it_looks_like(key: str, value: Any) -> None:
+    for arguments in ({key: value}, {"deep": [{key: value}]}, json.dumps({key: value})):
+        turn = messages_to_turns([{"role": "assistant", "tool_calls": [call("t", "x", arguments)]}])[0]
+        shown = json.dumps(turn.tool_calls[0].arguments)
+        assert "redacted" in shown
+        assert str(value if not isinstance(value, list) else value[0]) not in shown

@@ -7,8 +7,8 @@ import pytest
 from recollect.capture.clean import Cleaner
 from recollect.capture.paths import Place
 from recollect.capture.payload import Payload, read_payload
+from recollect.capture.reading import Reading
 from recollect.capture.secrets import default_redactor
-from recollect.capture.turns import Reading
 from recollect.errors import InputError
 from tests.kit import START, said
 
@@ -84,6 +84,23 @@ def test_the_list_of_tool_calls_completes_what_the_messages_made() -> None:
         ("t1", "edit", "failed", 5.0, "sha256:aa"),
         ("t2", "ls", "success", None, "sha256:e3"),
     ]
+
+
+def test_a_call_that_is_listed_and_answered_is_one_call() -> None:
+    asked = {"role": "assistant", "tool_calls": [{"id": "t1", "name": "cat", "arguments": {}}]}
+    messages = [*said("x"), asked, {"role": "tool", "tool_call_id": "t1", "content": "text"}]
+    for listed in ({"status": "success"}, {"status": "success", "result": "text"}, {"error": "no"}):
+        payload, notes = read({"messages": messages, "tool_calls": [{"tool_call_id": "t1", "tool_name": "cat", **listed}]})
+        assert [(c.tool_name, c.result.result if c.result else None) for c in payload.turns[0].tool_calls] == [("cat", "text")]
+        assert notes == {}
+
+
+def test_a_change_belongs_to_the_turn_of_its_tool_call() -> None:
+    calls = [{"id": "t1", "name": "edit", "arguments": {}}]
+    messages = [*said("a"), {"role": "assistant", "content": "b", "tool_calls": calls}, *said("c", "d")]
+    changes = [{"file_path": "a.py", "tool_call_id": "t1"}, {"file_path": "b.py"}]
+    payload, _ = read({"messages": messages, "code_changes": changes})
+    assert [[change.file_path for change in turn.changes] for turn in payload.turns] == [["a.py"], ["b.py"]]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,24 @@ def test_a_planted_secret_is_removed_and_its_kind_named(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ('{"password": "it\'s-my-Secr3t"}', "my-Secr3t"),
+        ('PASSWORD="abc\\defGHI99"', "defGHI99"),
+        ('password="Tr0ub4\'REST_OF_IT9"', "REST_OF_IT9"),
+        ("PASSWORD=Xk9p(mQ2z", "mQ2z"),
+        ("export DB_PASS=abcd1234", "abcd1234"),
+        ("dbPassword: 'abcd1234'", "abcd1234"),
+        ("PGPASSWORD=abcd1234 psql", "abcd1234"),
+        ('{\\"password\\": \\"abcd1234\\"}', "abcd1234"),
+        ("password: `abcd1234`", "abcd1234"),
+    ],
+)
+def test_an_assigned_secret_is_removed_whole(text: str, secret: str) -> None:
+    assert secret not in default_redactor().redact(text)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "def login(password: str, token: Optional[str] = None) -> None:",

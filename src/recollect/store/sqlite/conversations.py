@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recollect.clock import iso
-from recollect.limits import CONVERSATIONS_PER_PROJECT_MAX, PROJECTS_PER_WORKSPACE_MAX
 from recollect.model import Project
-from recollect.store.sqlite.lineage import recount
-from recollect.store.sqlite.numbering import checked, checked_workspace
 from recollect.store.sqlite.removal import remove
 from recollect.store.sqlite.rows import SELECT_CONVERSATION, as_json, conversation_of
-from recollect.store.sqlite.sealing import get, sealed
+from recollect.store.sqlite.sealing import create, get, sealed
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -29,7 +26,7 @@ class SqliteConversations:
 
     async def create(self, workspace: str, conversation: ConversationInfo, project: Project) -> ConversationInfo:
         """Create a conversation and, where missing, its workspace and project."""
-        return await self._database.write(lambda connection: _create(connection, workspace, conversation, project))
+        return await self._database.write(lambda connection: create(connection, workspace, conversation, project, inherits=True))
 
     async def get(self, workspace: str, conversation_id: str) -> ConversationInfo | None:
         """Return a conversation, or None."""
@@ -56,72 +53,6 @@ class SqliteConversations:
     async def projects(self, workspace: str) -> list[Project]:
         """Return the projects of a workspace by name."""
         return await self._database.read(lambda connection: _projects(connection, workspace))
-
-
-def _workspace_key(connection: Connection, workspace: str) -> int:
-    key = connection.value("select pk from workspace where name = ?", (workspace,))
-    if key is None:
-        key = checked_workspace(connection.inserted("insert into workspace (name) values (?)", (workspace,)))
-    return int(key)
-
-
-def _project_key(connection: Connection, workspace_pk: int, project: Project) -> int:
-    key = connection.value("select pk from project where workspace_pk = ? and uuid = ?", (workspace_pk, project.id))
-    if key is not None:
-        return int(key)
-    number = int(connection.value("select coalesce(max(number), 0) + 1 from project where workspace_pk = ?", (workspace_pk,)))
-    return connection.inserted(
-        "insert into project (workspace_pk, number, uuid, name, root, external_id) values (?, ?, ?, ?, ?, ?)",
-        (
-            workspace_pk,
-            checked("projects in a workspace", number, PROJECTS_PER_WORKSPACE_MAX),
-            project.id,
-            project.name,
-            project.root,
-            project.external_id,
-        ),
-    )
-
-
-def _create(connection: Connection, workspace: str, conversation: ConversationInfo, project: Project) -> ConversationInfo:
-    existing = get(connection, workspace, conversation.id)
-    if existing is not None:
-        return existing
-    workspace_pk = _workspace_key(connection, workspace)
-    project_pk = _project_key(connection, workspace_pk, project)
-    number = int(connection.value("select coalesce(max(number), 0) + 1 from conversation where project_pk = ?", (project_pk,)))
-    parent_pk = None
-    if conversation.branch_of is not None:
-        parent_pk = connection.value(
-            "select pk from conversation where workspace_pk = ? and uuid = ?", (workspace_pk, conversation.branch_of)
-        )
-    key = connection.inserted(
-        """
-        insert into conversation (workspace_pk, project_pk, number, uuid, title, tags, status, summary, agent, external_id, cwd, created_at,
-            updated_at, turn_count, message_count, next_index, next_sequence, next_passage, branch_of, parent_pk, from_turn, checksum)
-        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, ?, ?, ?, 0)
-        """,
-        (
-            workspace_pk,
-            project_pk,
-            checked("conversations in a project", number, CONVERSATIONS_PER_PROJECT_MAX),
-            conversation.id,
-            conversation.title,
-            as_json(conversation.tags),
-            conversation.status,
-            conversation.summary,
-            conversation.agent,
-            conversation.external_id,
-            conversation.cwd,
-            iso(conversation.created_at),
-            iso(conversation.updated_at),
-            conversation.branch_of,
-            parent_pk,
-            conversation.from_turn,
-        ),
-    )
-    recount(connection, key)
-    return sealed(connection, workspace, conversation.id)
 
 
 def _change(
@@ -154,7 +85,7 @@ def _find(connection: Connection, workspace: str, where: ConversationFilter, lim
         + """
         where w.name = ?1
             and (?2 is null or c.status = ?2)
-            and (?3 is null or p.uuid = ?3)
+            and (?3 is null or p.uuid in (select value from json_each(?3)))
             and (?4 is null or c.agent = ?4)
             and (?5 is null or c.updated_at < ?5)
             and (?6 is null or exists (
@@ -164,7 +95,7 @@ def _find(connection: Connection, workspace: str, where: ConversationFilter, lim
         (
             workspace,
             where.status,
-            where.project_id,
+            as_json(where.project_ids) if where.project_ids is not None else None,
             where.agent,
             None if where.before is None else iso(where.before),
             as_json(where.tags) if where.tags else None,

@@ -204,14 +204,13 @@ class _Lane:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._asked: SimpleQueue[tuple[Callable[[Connection], Any], Callable[[Any, BaseException | None], object]] | None] = SimpleQueue()
-        self._closed = False
+        self._closing = self._closed = False
 
     def run(self, work: Callable[[Connection], _T]) -> _T:
         """Run in this thread."""
         with self._lock:
             if self._closed:
-                msg = "the memory is closed: open it again"
-                raise StoreUnavailableError(msg)
+                raise _closed()
             if self._connection is None:
                 self._connection = self._connect()
             return work(self._connection)
@@ -220,6 +219,8 @@ class _Lane:
         """Run in the lane's own thread while the event loop goes on; a cancelled caller does not cancel the work."""
         import asyncio  # noqa: PLC0415  doors without an event loop never pay for one
 
+        if self._closing:
+            raise _closed()
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
             self._thread.start()
@@ -251,6 +252,7 @@ class _Lane:
 
     def close(self) -> None:
         """Finish what was begun, then close."""
+        self._closing = True
         if self._thread is not None:
             self._asked.put(None)
             self._thread.join()
@@ -260,6 +262,10 @@ class _Lane:
                 with contextlib.suppress(apsw.BusyError):
                     self._connection.raw.close()
                 self._connection = None
+
+
+def _closed() -> StoreUnavailableError:
+    return StoreUnavailableError("the memory is closed: open it again")
 
 
 def _create_private(path: Path) -> None:
@@ -308,6 +314,9 @@ def translated(path: Path) -> Generator[None]:
     except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
         msg = f"{path} is damaged or no SQLite file ({error}): restore it from a copy, or see `recollect verify`"
         raise DamagedStoreError(msg) from error
+    except apsw.ConstraintError as error:
+        msg = f"this contradicts what is stored in {path} ({error}): nothing was written"
+        raise InputError(msg) from error
     except apsw.FullError as error:
         msg = f"the disk of {path} is full; nothing was recorded: make room and try again"
         raise StoreUnavailableError(msg) from error

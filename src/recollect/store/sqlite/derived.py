@@ -96,9 +96,10 @@ def _turn_count(connection: Connection, workspace: str, scope: SearchScope) -> i
             """
             select count(*) from conversation c join turn t on t.conversation_pk = c.pk
             where c.workspace_pk = (select pk from workspace where name = ?1)
-                and (?2 is null or c.project_pk = (select pk from project where uuid = ?2 and workspace_pk = c.workspace_pk))
+                and (?2 is null or c.project_pk in (
+                    select pk from project where workspace_pk = c.workspace_pk and uuid in (select value from json_each(?2))))
             """,
-            (workspace, scope.project_id),
+            (workspace, None if scope.project_ids is None else as_json(scope.project_ids)),
         )
     )
 
@@ -111,10 +112,13 @@ def _ranges(connection: Connection, workspace: str, scope: SearchScope) -> list[
     workspace_pk = connection.value("select pk from workspace where name = ?", (workspace,))
     if workspace_pk is None:
         return []
-    if scope.project_id is None:
+    if scope.project_ids is None:
         return [(workspace_range(workspace_pk), _ANY_INDEX)]
-    number = connection.value("select number from project where workspace_pk = ? and uuid = ?", (workspace_pk, scope.project_id))
-    return [] if number is None else [(project_range(workspace_pk, number), _ANY_INDEX)]
+    rows = connection.rows(
+        "select number from project where workspace_pk = ? and uuid in (select value from json_each(?)) order by number",
+        (workspace_pk, as_json(scope.project_ids)),
+    )
+    return [(project_range(workspace_pk, row[0]), _ANY_INDEX) for row in rows]
 
 
 def _conversation_range(connection: Connection, key: int) -> Range:

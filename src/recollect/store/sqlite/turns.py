@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 from recollect.clock import iso
 from recollect.placing import Head, place_turn
 from recollect.store.integrity import intact
-from recollect.store.protocol import Outcome, Outline, PlacedCall, TurnOutline
+from recollect.store.protocol import Outcome, Outline, PlacedCall, Recording, TurnOutline
 from recollect.store.recording import KnownTurn, Situation, checked_span, last_message, plan
-from recollect.store.sqlite.lineage import ancestors, key_of, recount
-from recollect.store.sqlite.removal import forget_before
+from recollect.store.sqlite.lineage import ancestors, key_of, recount, recount_below
+from recollect.store.sqlite.removal import forget_before, remove
 from recollect.store.sqlite.rows import SELECT_TURN, as_json, read_turns
-from recollect.store.sqlite.writing import Target, delete_turns, insert_turn, shift_sequences, target_of
+from recollect.store.sqlite.sealing import create, sealed
+from recollect.store.sqlite.writing import Target, delete_turns, insert_turn, retell, shift_sequences, target_of
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.model import Forgotten, Turn
-    from recollect.store.protocol import CallFilter, Draft, Recording, TurnRange
+    from recollect.model import ConversationInfo, Forgotten, Project, Turn
+    from recollect.store.protocol import CallFilter, Draft, TurnRange
     from recollect.store.sqlite.database import Connection, Database
 
 
@@ -36,6 +37,14 @@ class SqliteTurns:
     async def rewrite(self, workspace: str, draft: Draft, was: str, at: datetime) -> Turn | None:
         """Replace a turn in its place, if its content hash is still `was`."""
         return await self._database.write(lambda connection: _rewrite(connection, workspace, draft, was, at))
+
+    async def restore(
+        self, workspace: str, conversation: ConversationInfo, project: Project, drafts: tuple[Draft, ...], *, replace: bool
+    ) -> ConversationInfo:
+        """Create a conversation with all its turns at the places they carry; one that exists is replaced when asked to."""
+        return await self._database.write(
+            lambda connection: _restore(connection, workspace, conversation, project, drafts, replace=replace)
+        )
 
     async def history(self, workspace: str, conversation_id: str, span: TurnRange) -> list[Turn]:
         """Return whole turns of a conversation's history, ancestors' first."""
@@ -58,9 +67,9 @@ class SqliteTurns:
         """Return where the tool calls of a history stand, newest first."""
         return await self._database.read(lambda connection: _find_calls(connection, workspace, conversation_id, where))
 
-    async def forget_before(self, workspace: str, moment: datetime, project_id: str | None) -> Forgotten:
+    async def forget_before(self, workspace: str, moment: datetime, project_ids: tuple[str, ...] | None) -> Forgotten:
         """Forget the turns that ended before a moment."""
-        return await self._database.write(lambda connection: forget_before(connection, workspace, moment, project_id))
+        return await self._database.write(lambda connection: forget_before(connection, workspace, moment, project_ids))
 
 
 def _record(connection: Connection, workspace: str, conversation_id: str, recording: Recording, at: datetime) -> Outcome:
@@ -126,6 +135,16 @@ def _known(connection: Connection, project_pk: int, request_id: str) -> tuple[Kn
     )
 
 
+def _restore(
+    connection: Connection, workspace: str, conversation: ConversationInfo, project: Project, drafts: tuple[Draft, ...], *, replace: bool
+) -> ConversationInfo:
+    if replace:
+        remove(connection, workspace, [conversation.id], keep_inherited=True)
+    create(connection, workspace, conversation, project, inherits=False)
+    _record(connection, workspace, conversation.id, Recording(drafts=drafts, keep_places=True), conversation.updated_at)
+    return sealed(connection, workspace, conversation.id)
+
+
 def _advance(connection: Connection, key: int, turns: tuple[Turn, ...], next_passage: int, at: datetime) -> None:
     messages = sum(len(turn.messages) for turn in turns)
     connection.run(
@@ -141,11 +160,8 @@ def _advance(connection: Connection, key: int, turns: tuple[Turn, ...], next_pas
 def _recounted(connection: Connection, key: int, next_passage: int, at: datetime) -> None:
     """Count a conversation again after more than an addition at its end."""
     recount(connection, key)
-    newest = connection.rows(SELECT_TURN + "where c.pk = ? order by turn_index desc limit 1", (key,))
-    said = last_message(tuple(turn for turn, _ in read_turns(connection, newest)))
-    connection.run(
-        "update conversation set updated_at = ?, last_message = ?, next_passage = ? where pk = ?", (iso(at), said, next_passage, key)
-    )
+    retell(connection, key)
+    connection.run("update conversation set updated_at = ?, next_passage = ? where pk = ?", (iso(at), next_passage, key))
 
 
 def _rewrite(connection: Connection, workspace: str, draft: Draft, was: str, at: datetime) -> Turn | None:
@@ -154,7 +170,8 @@ def _rewrite(connection: Connection, workspace: str, draft: Draft, was: str, at:
     row = connection.row(
         """
         select t.pk, coalesce((select min(sequence) from message where turn_pk = t.pk), ?4),
-            (select count(*) from message where turn_pk = t.pk)
+            (select count(*) from message where turn_pk = t.pk), (select min(number) from passage where turn_pk = t.pk),
+            (select max(number) from passage where turn_pk = t.pk)
         from turn t where t.conversation_pk = ?1 and t.uuid = ?2 and t.content_hash = ?3
         """,
         (target.key, turn.id, was, target.next_sequence),
@@ -163,10 +180,23 @@ def _rewrite(connection: Connection, workspace: str, draft: Draft, was: str, at:
         return None
     placed = place_turn(turn, turn.conversation_id, turn.index, row[1])
     delete_turns(connection, [row[0]])
-    shift_sequences(connection, target.key, placed.index, len(placed.messages) - row[2])
-    next_passage = insert_turn(connection, target, placed, draft.passages, target.next_passage)
-    _recounted(connection, target.key, next_passage, at)
+    _shift_after(connection, target.key, placed.index, len(placed.messages) - row[2])
+    is_last = row[4] == target.first_passage + target.next_passage - 1
+    next_passage = row[3] - target.first_passage if is_last else target.next_passage  # the last turn's numbers are used again
+    following = insert_turn(connection, target, placed, draft.passages, next_passage)
+    _recounted(connection, target.key, max(following, next_passage), at)
+    recount_below(connection, target.key)
     return placed
+
+
+def _shift_after(connection: Connection, key: int, index: int, by: int) -> None:
+    """Move the sequences after a turn, in its conversation and in every branch that shows the turn."""
+    if by == 0:
+        return
+    shift_sequences(connection, key, index, by)
+    for child in connection.rows("select pk from conversation where parent_pk = ? and from_turn >= ?", (key, index)):
+        connection.run("update conversation set next_sequence = next_sequence + ? where pk = ?", (by, child[0]))
+        _shift_after(connection, child[0], index, by)
 
 
 def _history(connection: Connection, workspace: str, conversation_id: str, span: TurnRange) -> list[Turn]:
@@ -232,7 +262,9 @@ def _outline(connection: Connection, workspace: str, conversation_id: str, span:
     next_index, next_sequence = connection.row("select next_index, next_sequence from conversation where pk = ?", (key,)) or (0, 0)
     rows = connection.rows(
         """
-        select t.uuid, c.uuid, turn_index, request_id, t.content_hash, role, m.content_hash
+        select t.uuid, c.uuid, turn_index, request_id, t.content_hash,
+            (select count(*) + count(tool_call_pk) from tool_call left join tool_result on tool_call_pk = pk where turn_pk = t.pk),
+            role, m.content_hash
         from turn t join conversation c on c.pk = t.conversation_pk
             left join message m on m.turn_pk = t.pk and role not in ('system', 'developer')
         where t.pk in (select value from json_each(?)) order by turn_index, sequence
@@ -240,9 +272,13 @@ def _outline(connection: Connection, workspace: str, conversation_id: str, span:
         (as_json(_keys_shown(connection, key, span)),),
     )
     found: list[TurnOutline] = []
-    for head, said in groupby(rows, key=lambda row: row[:5]):
-        words = tuple((row[5], row[6]) for row in said if row[5] is not None)
-        found.append(TurnOutline(id=head[0], conversation_id=head[1], index=head[2], request_id=head[3], content_hash=head[4], said=words))
+    for head, said in groupby(rows, key=lambda row: row[:6]):
+        words = tuple((row[6], row[7]) for row in said if row[6] is not None)
+        found.append(
+            TurnOutline(
+                id=head[0], conversation_id=head[1], index=head[2], request_id=head[3], content_hash=head[4], steps=head[5], said=words
+            )
+        )
     return Outline(next_index=next_index, next_sequence=next_sequence, turns=tuple(found))
 
 

@@ -9,14 +9,17 @@ import msgspec
 from recollect.errors import NotFoundError
 from recollect.limits import PASSAGES_PER_CONVERSATION_MAX
 from recollect.placing import checksum
+from recollect.store.recording import last_message
 from recollect.store.sqlite.numbering import checked, conversation_range
 from recollect.store.sqlite.rows import (
+    SELECT_TURN,
     as_json,
     call_row,
     change_row,
     checkpoint_row,
     context_file_row,
     message_row,
+    read_turns,
     result_row,
     turn_row,
 )
@@ -190,3 +193,10 @@ def shift_sequences(connection: Connection, key: int, after: int, by: int) -> No
         "update message set sequence = sequence + ? where turn_pk in (select pk from turn where conversation_pk = ? and turn_index > ?)",
         (by, key, after),
     )
+
+
+def retell(connection: Connection, key: int) -> None:
+    """Let a list entry tell the last thing that is still said in the conversation's own turns."""
+    newest = connection.rows(SELECT_TURN + "where c.pk = ? order by turn_index desc limit 1", (key,))
+    said = last_message(tuple(turn for turn, _ in read_turns(connection, newest)))
+    connection.run("update conversation set last_message = ? where pk = ?", (said, key))

@@ -1,0 +1,105 @@
+"""The parts of a turn beside its messages: context files, changes, checkpoints; read from clean records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from recollect.capture.shapes import as_float, as_id, as_int, as_text
+from recollect.limits import DIFF_CHARS_MAX, NAME_CHARS_MAX, PATH_CHARS_MAX, SUMMARY_CHARS_MAX, SYMBOLS_MAX
+from recollect.model import Checkpoint, CodeChange, ContextFile
+from recollect.text import cut, shorten
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from recollect.capture.reading import Reading
+
+_PER_CENT = 100.0
+
+
+def read_context_file(item: dict[str, Any], time: datetime | None, reading: Reading) -> ContextFile | None:
+    """Read a file that was given as context; None without a path."""
+    path = _path(item, reading)
+    if path is None:
+        return None
+    usefulness = _usefulness(item.get("usefulness"), reading)
+    symbols = cast("list[Any]", item.get("symbols")) if isinstance(item.get("symbols"), list) else []
+    return ContextFile(
+        file_path=path,
+        line_start=as_int(item.get("line_start", item.get("line1"))),
+        line_end=as_int(item.get("line_end", item.get("line2"))),
+        usefulness=usefulness,
+        source=short_name(item.get("source")),
+        symbols=tuple(str(symbol)[:NAME_CHARS_MAX] for symbol in symbols[:SYMBOLS_MAX] if isinstance(symbol, str)),
+        content_hash=short_name(item.get("content_hash")),
+        language=short_name(item.get("language")),
+        timestamp=reading.time(item.get("timestamp")) or time,
+    )
+
+
+def _usefulness(given: object, reading: Reading) -> float | None:
+    """Read a usefulness from 0 to 1, or in per cent; unknown is None."""
+    value = as_float(given)
+    if value is None:
+        reading.notes["usefulness_unreadable"] += given is not None
+        return None
+    share = value / _PER_CENT if value > 1 else value
+    reading.notes["usefulness_out_of_range"] += not 0 <= share <= 1
+    return min(max(share, 0.0), 1.0)
+
+
+def read_change(item: dict[str, Any], time: datetime | None, reading: Reading) -> CodeChange | None:
+    """Read a change of a file; None without a path."""
+    path = _path(item, reading)
+    if path is None:
+        return None
+    summary, diff = as_text(item.get("change_summary")), as_text(item.get("diff"))
+    return CodeChange(
+        file_path=path,
+        change_type=short_name(item.get("change_type")) or "updated",
+        change_summary=shorten(summary, SUMMARY_CHARS_MAX) if summary else None,
+        git_commit=short_name(item.get("git_commit")),
+        line_start=as_int(item.get("line_start")),
+        line_end=as_int(item.get("line_end")),
+        function_name=short_name(item.get("function_name")),
+        lines_added=as_int(item.get("lines_added")),
+        lines_removed=as_int(item.get("lines_removed")),
+        code_before_hash=short_name(item.get("code_before_hash")),
+        code_after_hash=short_name(item.get("code_after_hash")),
+        diff=cut(diff, DIFF_CHARS_MAX) if diff else None,
+        severity=short_name(item.get("severity")),
+        language=short_name(item.get("language")),
+        tool_call_id=short_name(item.get("tool_call_id")),
+        diff_chunk_id=short_name(item.get("diff_chunk_id")),
+        timestamp=reading.time(item.get("timestamp")) or time,
+    )
+
+
+def read_checkpoint(given: object, time: datetime | None, reading: Reading) -> Checkpoint | None:
+    """Read a snapshot of the work tree; None when nothing names it."""
+    if not isinstance(given, dict):
+        return None
+    item = cast("dict[str, Any]", given)
+    checkpoint_id = short_name(item.get("checkpoint_id") or item.get("id"))
+    git_hash = short_name(item.get("git_hash") or item.get("commit_hash"))
+    if checkpoint_id is None and git_hash is None:
+        return None
+    folder = as_text(item.get("workspace_dir") or item.get("workspace_folder"))
+    return Checkpoint(
+        checkpoint_id=checkpoint_id or git_hash,
+        git_hash=git_hash,
+        parent_checkpoint=short_name(item.get("parent_checkpoint")),
+        workspace_dir=folder[:PATH_CHARS_MAX] if folder else None,
+        timestamp=reading.time(item.get("timestamp")) or time,
+    )
+
+
+def _path(item: dict[str, Any], reading: Reading) -> str | None:
+    path = as_text(item.get("file_path") or item.get("file_name") or item.get("path"))
+    return (reading.place.locate(path) or None) if path else None
+
+
+def short_name(value: object) -> str | None:
+    """Return a name or id as text of bounded length."""
+    text = as_id(value)
+    return text[:NAME_CHARS_MAX] if text else None
