@@ -13,7 +13,7 @@ export RECOLLECT_DATA ?= $(wildcard $(CURDIR)/../shared)
 run: demo
 
 demo: setup
-	$(RUN) recollect demo
+	.venv/bin/recollect demo
 
 test: setup lint types unit
 

@@ -41,7 +41,7 @@ from recollect.running import run_now
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
     from types import TracebackType
     from typing import Self

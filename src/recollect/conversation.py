@@ -21,6 +21,8 @@ from recollect.transfer import document_closing, document_opening, document_turn
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+    from recollect.capture.paths import Place
+    from recollect.capture.reading import Reading
     from recollect.memory import Memory
     from recollect.model import ConversationInfo
     from recollect.recorder import OnEdit, Result
@@ -35,12 +37,18 @@ class Conversation:
 
     def __init__(self, memory: Memory, info: ConversationInfo) -> None:
         self._memory = memory
+        self._place: Place | None = None
         self.info = info
 
     @property
     def id(self) -> str:
         """The conversation's id."""
         return self.info.id
+
+    def _reading(self) -> Reading:
+        if self._place is None:
+            self._place = place_of(self.info.cwd)
+        return self._memory.recorder.reading(self._place)
 
     async def record(
         self,
@@ -74,7 +82,7 @@ class Conversation:
 
     async def submit(self, said: Said, messages: Sequence[Any] | None, *, replace: bool, on_edit: OnEdit) -> tuple[Result, dict[str, int]]:
         """Record what was said, or a list of messages; returns what became of it, and what was read with tolerance."""
-        reading = self._memory.recorder.reading(place_of(self.info.cwd))
+        reading = self._reading()
         if messages is None:
             turn = said_turn(said, reading)
             result = await self._memory.recorder.append(self.id, [turn], request_id=turn.request_id, replace=replace)
@@ -97,7 +105,7 @@ class Conversation:
     ) -> Turn:
         """Open a turn that `add` and `finish` go on with; it is kept from this moment, whatever happens next."""
         await self._memory.save()
-        reading = self._memory.recorder.reading(place_of(self.info.cwd))
+        reading = self._reading()
         turn = said_turn(Said(user=user, system=system, request_id=request_id, timestamp=timestamp), reading, status="open")
         result = await self._memory.recorder.append(self.id, [turn], request_id=turn.request_id)
         await self._memory.save()
@@ -118,7 +126,7 @@ class Conversation:
             if current.status != "open":
                 msg = f"turn {turn.index} of conversation {turn.conversation_id} is {current.status}: only an open turn can go on"
                 raise InputError(msg)
-            longer = with_status(grown(current, messages, self._memory.recorder.reading(place_of(self.info.cwd))), status or "open")
+            longer = with_status(grown(current, messages, self._reading()), status or "open")
             if not self._memory.recorder.enabled:
                 return place_turn(longer, turn.conversation_id, turn.index, turn.messages[0].sequence if turn.messages else 0)
             try:

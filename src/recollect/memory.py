@@ -29,7 +29,7 @@ from recollect.trace.verify import verify_content, verify_store
 from recollect.transfer import document_closing, document_opening, document_turn, read_document, refuse_altered, rehashed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
     from types import TracebackType
     from typing import Self
@@ -363,13 +363,15 @@ class Memory:
         await self._mirrored_anew()
         return removed
 
-    async def verify(self, record_id: str | None = None, content: str | None = None) -> Verification:
+    async def verify(
+        self, record_id: str | None = None, content: str | None = None, *, progress: Callable[[int], None] | None = None
+    ) -> Verification:
         """Compare a content with what was recorded under an id, or, without arguments, check the whole workspace."""
         if (record_id is None) != (content is None):
             msg = "verify takes an id and a content together, or neither to check the whole store"
             raise InputError(msg)
         if record_id is None or content is None:
-            return await verify_store(self.store, self.workspace)
+            return await verify_store(self.store, self.workspace, progress)
         return await verify_content(self.store, self.workspace, record_id, content, self.recorder.reading().cleaner)
 
     async def stats(self) -> Stats:

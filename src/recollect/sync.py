@@ -13,7 +13,7 @@ from recollect.running import run_now
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
     from types import TracebackType
     from typing import Self
@@ -150,9 +150,11 @@ class Memory:
         """
         return run_now(self._of.forget(conversation=conversation, project=project, before=before, origin=origin))
 
-    def verify(self, record_id: str | None = None, content: str | None = None) -> Verification:
+    def verify(
+        self, record_id: str | None = None, content: str | None = None, *, progress: Callable[[int], None] | None = None
+    ) -> Verification:
         """Compare a content with what was recorded under an id, or, without arguments, check the whole workspace."""
-        return run_now(self._of.verify(record_id, content))
+        return run_now(self._of.verify(record_id, content, progress=progress))
 
     def stats(self) -> Stats:
         """Count what the workspace holds."""

@@ -8,6 +8,8 @@ from recollect.identity import content_hash
 from recollect.model import Damage, Verification
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from recollect.capture.clean import Cleaner
     from recollect.store.protocol import Store
 
@@ -24,11 +26,13 @@ async def verify_content(store: Store, workspace: str, record_id: str, content: 
     return Verification(status="matches" if matches else "differs", id=record_id, content_hash=own, checked=len(kept))
 
 
-async def verify_store(store: Store, workspace: str) -> Verification:
-    """Check everything a workspace holds."""
+async def verify_store(store: Store, workspace: str, progress: Callable[[int], None] | None = None) -> Verification:
+    """Check everything a workspace holds, telling how far it has come."""
     checked = 0
     found: list[Damage] = []
     async for count, damage in store.audit.damage(workspace):
         checked += count
+        if progress is not None:
+            progress(checked)
         found += damage[: _DAMAGE_SHOWN_MAX - len(found)]
     return Verification(status="damaged" if found else "intact", checked=checked, damage=tuple(found))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,11 +50,13 @@ def demo(options: Namespace) -> int:
     tour.step("Export it, to keep or to move.", "export", conversation[:8], "--output", str(exported))
     tour.step("Every record is still what was written.", "verify")
 
+    program = "recollect" if shutil.which("recollect") else os.path.relpath(sys.argv[0])
     print("\n" + styled("What next?", "bold"))
-    print(f"  recollect --store {tour.store} show {conversation[:8]} --full    look around in this tour")
-    print("  recollect ingest FILE                     record your own engine's requests")
-    print("  recollect search WORDS                    search everything you have recorded")
-    print("  recollect --help                          all commands; README.md has the library in five lines")
+    print("Look around in this tour:")
+    print(f"  {program} --store {tour.store} show {conversation[:8]} --full")
+    print("Record your own engine's requests, search everything you have recorded, see all commands:")
+    print(f"  {program} ingest FILE\n  {program} search WORDS\n  {program} --help")
+    print("README.md has the library in five lines.")
     return 0
 
 

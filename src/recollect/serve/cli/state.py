@@ -12,7 +12,7 @@ from recollect.config import config_path, load_settings
 from recollect.errors import InputError, RecollectError
 from recollect.model import to_json
 from recollect.running import run_now
-from recollect.serve.cli.output import count, print_json, safe, size, styled
+from recollect.serve.cli.output import Progress, count, print_json, safe, size, styled
 from recollect.serve.cli.session import command, memory_of, read_file, wants_json
 
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ async def verify(memory: Memory, options: Namespace) -> int:
         msg = "give an id together with --content FILE, or neither to check the whole store"
         raise InputError(msg)
     if options.id is None:
-        checked = await memory.verify()
+        progress = Progress("records")
+        checked = await memory.verify(progress=progress.at)
+        progress.end()
     else:
         checked = await memory.verify(options.id, read_file(options.content).decode(errors="replace"))
     if wants_json(options):
