@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from bench.corpus import turns
-from recollect import Memory
+from recollect import Memory, sync
 from recollect.running import run_now
 from recollect.store.sqlite.database import Database
 
@@ -87,43 +87,46 @@ def _insert(connection: apsw.Connection, group: Group) -> None:
     connection.execute("commit")
 
 
-async def _in_turns(folder: Path, corpus: list[dict[str, Any]], groups: list[Group], source: Path) -> tuple[list[float], list[float]]:
-    """Record each turn both ways, one after the other, so that caches and noise are the same for both; CPU milliseconds."""
-    ours: list[float] = []
-    bare: list[float] = []
+async def _in_turns(folder: Path, corpus: list[dict[str, Any]], groups: list[Group], source: Path) -> dict[str, list[float]]:
+    """Record each turn all ways, one after the other, so that caches and noise are the same for all; CPU milliseconds."""
+    spent: dict[str, list[float]] = {"record": [], "bare": [], "record_sync": []}
     connection = _bare_connection(folder / "bare.db", source)
-    async with await Memory.open(f"sqlite://{folder / 'again.db'}") as memory:
-        conversation = await memory.create_conversation(project="bench")
-        for arguments, group in zip(corpus, groups, strict=True):
-            start = time.process_time()
-            await conversation.record(**arguments)
-            middle = time.process_time()
-            _insert(connection, group)
-            ours.append((middle - start) * 1_000)
-            bare.append((time.process_time() - middle) * 1_000)
+    with sync.Memory.open(f"sqlite://{folder / 'sync.db'}") as plain:
+        async with await Memory.open(f"sqlite://{folder / 'again.db'}") as memory:
+            conversation = await memory.create_conversation(project="bench")
+            without_await = plain.create_conversation(project="bench")
+            for arguments, group in zip(corpus, groups, strict=True):
+                times = [time.process_time()]
+                await conversation.record(**arguments)
+                times.append(time.process_time())
+                _insert(connection, group)
+                times.append(time.process_time())
+                without_await.record(**arguments)
+                times.append(time.process_time())
+                for name, start, end in zip(spent, times, times[1:], strict=False):
+                    spent[name].append((end - start) * 1_000)
     connection.close()
-    return ours[_WARM_UP:], bare[_WARM_UP:]
+    return {name: found[_WARM_UP:] for name, found in spent.items()}
 
 
 def measure_ratio() -> dict[str, float]:
     """Measure both ways and compare the medians."""
     corpus = turns(_TURNS)
-    ours: list[float] = []
-    bare: list[float] = []
+    spent: dict[str, list[float]] = {}
     for _ in range(_ROUNDS):
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder) / "ours.db"
             asyncio.run(_recorded(source, corpus))
-            more_ours, more_bare = asyncio.run(_in_turns(Path(folder), corpus, _rows_by_turn(source), source))
-            ours += more_ours
-            bare += more_bare
+            for name, found in asyncio.run(_in_turns(Path(folder), corpus, _rows_by_turn(source), source)).items():
+                spent.setdefault(name, []).extend(found)
+    medians = {name: statistics.median(found) for name, found in spent.items()}
     characters = statistics.mean(len(t["user"]) + len(t["assistant"]) + sum(len(str(c)) for c in t["tool_calls"]) for t in corpus)
     return {
         "turn_chars_mean": round(characters),
-        "record_cpu_ms_p50": round(statistics.median(ours), 3),
-        "bare_cpu_ms_p50": round(statistics.median(bare), 3),
-        "ratio_p50": round(statistics.median(ours) / statistics.median(bare), 2),
-        "ratio_mean": round(statistics.mean(ours) / statistics.mean(bare), 2),
+        **{f"{name}_cpu_ms_p50": round(value, 3) for name, value in medians.items()},
+        "ratio_p50": round(medians["record"] / medians["bare"], 2),
+        "ratio_sync_p50": round(medians["record_sync"] / medians["bare"], 2),
+        "ratio_mean": round(statistics.mean(spent["record"]) / statistics.mean(spent["bare"]), 2),
     }
 
 

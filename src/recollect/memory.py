@@ -304,9 +304,9 @@ class Memory:
         own_id = self.ids.fresh() if new_id else read.conversation.id
         info = msgspec.structs.replace(read.conversation, id=own_id, project_id=project.id, project=project.name)
         existing = await self.store.conversations.get(self.workspace, own_id)
+        if existing is not None and await self._holds(existing, info, read.turns):
+            return Conversation(self, existing)
         if existing is not None and not replace:
-            if await self._holds(existing, info, read.turns):
-                return Conversation(self, existing)
             msg = f"conversation {own_id} is already there with other content: import it with replace, or under a new id"
             raise ConflictError(msg)
         turns = [msgspec.structs.replace(turn, request_id=None) for turn in read.turns] if new_id else read.turns

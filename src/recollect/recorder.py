@@ -170,23 +170,22 @@ class Recorder:
         target, held, found = await self._target(conversation, turns, request_id)
         known = [turn.index for turn in held.turns if request_id is not None and turn.request_id == request_id]
         if known:
-            before = [turn for turn in held.turns if turn.index < known[0]]
-            earlier = recognise(before, turns)
-            is_history = earlier.kind in {"extends", "edited"} and earlier.new_from - earlier.forgotten == len(before)
-            return await self._added(target, turns[earlier.new_from :] if is_history else turns, request_id, None, replace=replace)
+            earlier = recognise([turn for turn in held.turns if turn.index < known[0]], turns)
+            own = turns[earlier.new_from :] if earlier.kind == "extends" else turns
+            return await self._added(target, own, request_id, None, replace=replace)
         new = turns[found.new_from :]
+        if found.kind == "stale" or (found.kind == "known" and request_id is None):
+            return Result(conversation_id=target, status="unchanged")
         if found.kind == "known":
-            if request_id is None:
-                return Result(conversation_id=target, status="unchanged")
             return await self._added(target, turns[-1:], request_id, held.next_index, replace=replace)
         if found.kind == "edited":
             return await self._edited(target, held, found, new, request_id, on_edit)
         if found.kind == "grows":
-            last = held.turns[found.new_from - found.forgotten]
-            if len(new) > 1 or request_id is None or last.request_id in {None, request_id}:
-                grown = await self._grow(last, new[0])
-                rest = (await self._added(target, new[1:], request_id, held.next_index, replace=False)).turns if len(new) > 1 else ()
-                return Result(conversation_id=target, status="created" if rest else "replaced", turns=(grown, *rest))
+            last = held.turns[-1]
+            request = last.request_id if len(new) > 1 else request_id or last.request_id  # the newest call that made it grow
+            grown = await self._grow(last, new[0], request)
+            rest = (await self._added(target, new[1:], request_id, held.next_index, replace=False)).turns if len(new) > 1 else ()
+            return Result(conversation_id=target, status="created" if rest else "replaced", turns=(grown, *rest))
         return await self._added(target, new, request_id, held.next_index, replace=replace)
 
     async def _added(
@@ -199,9 +198,10 @@ class Recorder:
 
     async def _begins_otherwise(self, conversation_id: str, turn: Turn) -> int | None:
         """Return where the conversation goes on, if a single turn is surely none of it, without reading the whole history."""
-        held = await self._store.turns.outline(self._workspace, conversation_id, TurnRange(limit=1))
-        begins_otherwise = not held.turns or held.turns[0].said[:1] != tuple(outline(turn.messages)[:1])
-        return held.next_index if begins_otherwise else None
+        held = await self._store.turns.outline(self._workspace, conversation_id, TurnRange(limit=2, newest=True))
+        words = tuple(outline(turn.messages)[:1])
+        is_part = any(one.said[:1] == words for one in (held.turns[-1:] if len(held.turns) > 1 else held.turns))
+        return None if is_part else held.next_index
 
     async def _target(self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None) -> tuple[str, Outline, Recognition]:
         """Return the conversation, or the branch below it, that shares the most with a payload, and how it goes on from there."""
@@ -218,13 +218,13 @@ class Recorder:
                 best = found
         return best
 
-    async def _grow(self, held: TurnOutline, turn: Turn) -> Turn:
-        """Put more into the last turn; its request and the files, changes and checkpoints it had stay its own."""
+    async def _grow(self, held: TurnOutline, turn: Turn, request_id: str | None) -> Turn:
+        """Put more into the last turn; the files, changes and checkpoints it had stay its own."""
         current = (await self._store.turns.by_id(self._workspace, [held.id]) or [turn])[0]
         longer = _replace(
             turn,
-            request_id=current.request_id,
-            request_ordinal=current.request_ordinal,
+            request_id=request_id,
+            request_ordinal=current.request_ordinal if request_id == current.request_id else 0,
             started_at=current.started_at,
             context_files=current.context_files or turn.context_files,
             changes=current.changes or turn.changes,
@@ -249,7 +249,7 @@ class Recorder:
     async def _edited(
         self, target: str, held: Outline, found: Recognition, new: list[Turn], request_id: str | None, on_edit: OnEdit
     ) -> Result:
-        inherited = found.new_from - found.forgotten
+        inherited = found.matched
         if on_edit == "replace":
             drafts = _drafts(_numbered(new, request_id))
             first = held.turns[inherited].index
@@ -281,7 +281,7 @@ class Recorder:
 
 def _closeness(found: Recognition) -> tuple[bool, int]:
     """Rank how a payload continues conversations: one that it goes on with before one it departs from, the later the better."""
-    return found.kind not in {"edited", "append"}, found.new_from if found.kind != "append" else -1
+    return found.kind not in {"edited", "append"}, found.matched if found.kind != "append" else -1
 
 
 def _drafts(turns: Sequence[Turn]) -> tuple[Draft, ...]:

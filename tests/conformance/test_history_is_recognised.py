@@ -50,10 +50,10 @@ async def test_a_new_request_id_always_adds_a_turn(memory: Memory) -> None:
 
 async def test_without_a_request_id_a_known_history_is_unchanged(memory: Memory) -> None:
     conversation = await memory.create_conversation(project="p")
+    await conversation.record(messages=said("a", "b", "c", "d", "e", "f"))
+    await conversation.record(messages=said("a", "b", "c", "d", "e", "f"))
     await conversation.record(messages=said("a", "b", "c", "d"))
-    await conversation.record(messages=said("a", "b", "c", "d"))
-    await conversation.record(messages=said("a", "b"))
-    assert await users(memory, conversation.id) == ["a", "c"]
+    assert await users(memory, conversation.id) == ["a", "c", "e"]
 
 
 async def test_a_list_that_grows_message_by_message_never_doubles(memory: Memory) -> None:
@@ -200,6 +200,50 @@ async def test_a_turn_may_grow_by_a_tool_result_alone(memory: Memory) -> None:
     await conversation.record(messages=[*asked, {"role": "tool", "tool_call_id": "t", "content": "text"}])
     calls = (await conversation.turns())[0].tool_calls
     assert [call.result.result if call.result else None for call in calls] == ["text"]
+
+
+async def test_a_turn_that_is_said_again_later_is_new(memory: Memory) -> None:
+    sent = (("hi", "hello"), ("fix", "done"), ("hi", "hello again"), ("hi", "hello"))
+    recorded = [await memory.record(payload(f"r{n}", *texts)) for n, texts in enumerate(sent)]
+    assert {one.status for one in recorded} == {"created"}
+    assert await users(memory, recorded[0].conversation_id) == ["hi", "fix", "hi", "hi"]
+
+
+async def test_one_request_id_for_each_call_of_a_model_makes_one_turn_grow(memory: Memory) -> None:
+    texts: list[dict[str, Any]] = []
+    for turn in range(3):
+        for step in ("question", "first step", "answer"):
+            texts.append({"role": "user" if step == "question" else "assistant", "content": f"{step} {turn}"})
+            await memory.record({**payload(f"{turn}{step}"), "messages": texts})
+            again = await memory.record({**payload(f"{turn}{step}"), "messages": texts})
+            assert again.status == "unchanged"
+    turns = await (await memory.load_conversation((await memory.list_conversations())[0].id)).turns()
+    assert [len(turn.messages) for turn in turns] == [3, 3, 3]
+    assert len(await memory.list_conversations()) == 1
+
+
+async def test_a_late_retry_of_half_a_turn_changes_nothing(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    steps = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "step"}, {"role": "assistant", "content": "answer"}]
+    for size in (2, 3, 2):
+        await conversation.record(messages=steps[:size])
+    assert [len(turn.messages) for turn in await conversation.turns()] == [3]
+
+
+async def test_a_hole_that_forgetting_left_stays_a_hole(memory: Memory) -> None:
+    for n, year in enumerate((2020, 2024, 2020, 2024)):
+        await memory.record({**payload(f"r{n}", f"u{n}", f"a{n}"), "timestamp": f"{year}-01-01T00:00:00Z"})
+    await memory.forget(before=datetime(2022, 1, 1, tzinfo=UTC))
+    await memory.record(payload("r9", *(text for n in range(5) for text in (f"u{n}", f"a{n}"))))
+    infos = await memory.list_conversations()
+    assert [await users(memory, info.id) for info in infos] == [["u1", "u3", "u4"]]
+
+
+async def test_a_window_that_was_cut_inside_a_turn_doubles_nothing(memory: Memory) -> None:
+    await memory.record(payload("r1", "u0", "a0", "u1", "a1"))
+    cut = [{"role": "assistant", "content": "a1"}, *said("u2", "a2")]
+    recorded = await memory.record({**payload("r2"), "messages": cut})
+    assert await users(memory, recorded.conversation_id) == ["u0", "u1", "u2"]
 
 
 async def test_a_single_question_that_was_the_first_one_before_is_new(memory: Memory) -> None:

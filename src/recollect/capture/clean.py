@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from recollect.capture.secrets import Redactor
     from recollect.model import Json
 
-HARMLESS_VALUE = re.compile(
-    r"(?:|\*+|x+|\.+|(?i:true|false|none|null|nil|undefined|required|optional)|\$\{?[A-Z_][A-Z0-9_]*\}?|%[A-Z_][A-Z0-9_]*%|<[^<>]*>"
-    r"|\{\{[^{}]*\}\}|\[redacted:[\w.-]+\])$"
+_HARMLESS_VALUE = re.compile(
+    r"(?:.{0,3}|\*+|x+|\.+|(?i:true|false|none|null|nil|undefined|required|optional|string|text|password|secret|token)|\[[A-Z_]+\]"
+    r"|\$\{?[A-Z_][A-Z0-9_]*\}?|%[A-Z_][A-Z0-9_]*%|<[^<>]*>|\{\{[^{}]*\}\}|\[redacted:[\w.-]+\])$"
 )
+_SHORT_WORD = re.compile(r"[a-z]{1,8}(?:-[a-z]{1,8})?$")  # what parsers and requests keep under `token` and `credentials`
+_PASSWORD_NAME = re.compile(r"pass|pwd|secret", re.IGNORECASE)
 _SECRET_CHARS_MIN = 6  # the shortest text that a rule can match
 _INTEGER_DIGITS_MAX = 19
 _INTEGER_BITS_SHOWN_MAX = 1_024
@@ -121,17 +123,26 @@ class Cleaner:
         for key, item in value.items():
             name = self.text(key if isinstance(key, str) else str(key))
             is_secret = self._redactor.is_secret_key(name)
-            cleaned[name] = self._under_secret_key(item, depth + 1) if is_secret else self.value(item, depth + 1)
+            cleaned[name] = self._under_secret_key(name, item, depth + 1) if is_secret else self.value(item, depth + 1)
         return cleaned
 
-    def _under_secret_key(self, value: object, depth: int) -> Json:
+    def _under_secret_key(self, name: str, value: object, depth: int) -> Json:
         """Redact a value by the name it stands under, whatever it looks like; `null`, `$VAR` and their like are no secrets."""
         if isinstance(value, list | tuple):
-            return [self._under_secret_key(item, depth + 1) for item in cast("list[object]", value)]
-        if value is None or isinstance(value, bool | dict) or (isinstance(value, str) and HARMLESS_VALUE.match(value)):
+            return [self._under_secret_key(name, item, depth + 1) for item in cast("list[object]", value)]
+        if value is None or isinstance(value, bool | dict) or self._is_harmless(name, value):
             return self.value(value, depth)
         self.notes["secrets_redacted"] += 1
         return "[redacted:assigned-secret]"
+
+    @staticmethod
+    def _is_harmless(name: str, value: object) -> bool:
+        is_password = _PASSWORD_NAME.search(name) is not None
+        if isinstance(value, int | float):
+            return not is_password
+        if not isinstance(value, str):
+            return False
+        return _HARMLESS_VALUE.match(value) is not None or (not is_password and _SHORT_WORD.match(value) is not None)
 
     def _integer(self, value: int) -> int | str:
         if -INTEGER_MAX - 1 <= value <= INTEGER_MAX:

@@ -28,29 +28,39 @@ _RULES_FILE = "gitleaks.toml"
 _KEYS_REMEMBERED_MAX = 10_000
 _MATCH_MEMORY_BYTES_MAX = 64 * 1024 * 1024
 
-_ASSIGNED = (
-    r"(?i)(?:^|[^a-z0-9])[a-z0-9_.-]{0,40}?(?:passwor[dt]|passwd|passphrase|pwd|secret[_-]?key|client[_-]?secret|api[_-]?key|apikey"
-    r"|access[_-]?key|auth[_-]?token|access[_-]?token|refresh[_-]?token|private[_-]?token|db[_-]?pass|mot[_-]?de[_-]?passe)"
-    r"[a-z0-9_-]{0,20}['\"\\]{0,4}[ \t]{0,4}(?:=>|:=|=|:)[ \t]{0,4}"
+# what is assigned to a name: the name, not more than a word after it, and what stands between name and value
+_NAME = (
+    r"(?i)(?:^|[^a-z0-9])(?:[a-z0-9_.-]{0,40}?(?:passwor[dt]|passwd|passphrase|secret[_-]?key|client[_-]?secret|api[_-]?key|apikey|access[_-]?key"
+    r"|auth[_-]?token|access[_-]?token|refresh[_-]?token|private[_-]?token|db[_-]?pass|mot[_-]?de[_-]?passe)|[a-z0-9_.-]{0,40}[a-z0-9][_-]pwd)"
+    r"(?:[_-]?(?:value|text|str|string|plain|new|old|prod|dev|test|staging|live|confirm|confirmation|[0-9]{1,2}))?"
 )
+_BETWEEN = r"['\"\\]{0,4}[ \t]{0,4}(?:=>|:=|=|:)[ \t]{0,4}"
+_BARE = r"[^'\"`\s,;&(){}\[\]<>\\]"
 _VALUES = (
     r'"((?:[^"\\\r\n]|\\.){3,200})"',
     r"'((?:[^'\\\r\n]|\\.){3,200})'",
     r"`([^`\r\n]{3,200})`",
     r"""\\+["']([^"'\r\n\\]{3,200})\\+["']""",  # inside a text that was quoted itself
-    r"([^'\"`\s,;&(){}\[\]<>\\]{4,200})(?:[^\w(.]|$)",
+    rf"({_BARE}{{0,200}}[0-9!@#$%^*+~?/=-]{_BARE}{{0,200}})(?:[^\w(.\[]|$)",  # no plain name of a variable or a type
 )
+_PLAIN_WORD = r"=([A-Za-z]{4,200})(?:[\s&]|$)"  # `password=letmein`, but no `f(password=password)`
 _ENVIRONMENT = (
-    r"(?m)(?:^|[\s;])[A-Z0-9_]*(?:PASSWORD|PASSWD|PASSPHRASE|_PASS|_PWD|SECRET|SECRET_KEY|API_KEY|APIKEY|ACCESS_KEY|_TOKEN)"
-    r"=([^\s'\"$<>;|&]{4,200})"
+    r"(?m)(?:^|[\s;])[A-Z0-9_]*(?:(?:PASSWORD|PASSWD|PASSPHRASE|_PASS|_PWD|SECRET|SECRET_KEY|API_KEY|APIKEY|ACCESS_KEY)=([^\s'\"$<>;|&]{4,200})"
+    r"|_TOKEN=([^\s'\"$<>;|&]{0,200}[A-Za-z][^\s'\"$<>;|&]{3,200}))"
 )
 _HARMLESS = (
-    r"(?i)^(?:\[redacted:.*|\*+|x+|\.+|…+|true|false|none|null|nil|undefined|string|str|text|bytes|password|passwd|secret|token"
+    r"(?i)^(?:.{0,2}|\[redacted:.*|\*+|x+|\.+|…+|true|false|none|null|nil|undefined|string|str|text|bytes|password|passwd|secret|token"
     r"|required|optional|example|changeme|placeholder|your[_-].*|my[_-]?(?:password|secret)|<.*|\$.*|%.*|\{.*|(?:os|process|self|this"
     r"|config|settings|env|request|args|options|user|data|form|input|credentials?)\..*|getenv.*|environ.*|[a-z_]+\.[a-z_.]+"
-    r"|/(?:home|users|root|tmp|var|opt|usr|mnt|srv|app)(?:/.*)?|(?-i:[A-Z])[a-z]+(?:str|string|type|field|input)"
+    r"|/(?:home|users|root|tmp|var|opt|usr|mnt|srv|app)(?:/.*)?|(?-i:[A-Z])[a-z]+(?:str|string|type|field|input)|[a-z]+[!?]"
+    r"|https?://[^@]*|[a-z]+(?:[._/-][a-z]+)+"
     r"|[\pL' ,.!?:]*\b(?:password|required|enter|invalid|must|your|secret|token|please|missing|wrong|forgot)\b[\pL' ,.!?:]*)$"
 )
+_GENERIC = "generic-api-key"
+_NO_GENERIC_SECRET = (r"^[A-Za-z_]\w*(?:[./][A-Za-z_]\w*)+$",)
+_NO_GENERIC_MATCH = (r"(?i)^['\"]?key['\"]?[\s]*[=:]",)  # a bare `key` is a dictionary's or a component's, not an API's
+
+FIRST_GROUP = -1  # gitleaks' way: the secret is the first group that took part, else everything
 
 
 class SecretRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,21 +103,18 @@ OWN_RULES = (
 
 # what has no shape of its own and is known only by the name it is assigned to; last, so that a better name wins
 ASSIGNMENT_RULES = (
-    *(
-        SecretRule(
-            kind="assigned-secret",
-            regex=_ASSIGNED + value,
-            keywords=("pass", "pwd", "secret", "apikey", "api_key", "api-key", "token", "access_key", "access-key", "accesskey"),
-            group=1,
-            allowed=(_HARMLESS,),
-        )
-        for value in _VALUES
+    SecretRule(
+        kind="assigned-secret",
+        regex=f"{_NAME}(?:{_BETWEEN}(?:{'|'.join(_VALUES)})|{_PLAIN_WORD})",
+        keywords=("pass", "pwd", "secret", "apikey", "api_key", "api-key", "token", "access_key", "access-key", "accesskey"),
+        group=FIRST_GROUP,
+        allowed=(_HARMLESS,),
     ),
     SecretRule(
         kind="assigned-secret",
         regex=_ENVIRONMENT,
-        keywords=("pass", "pwd", "secret", "key=", "token="),
-        group=1,
+        keywords=("password=", "passwd=", "passphrase=", "_pass=", "_pwd=", "secret=", "key=", "token="),
+        group=FIRST_GROUP,
         allowed=(_HARMLESS,),
     ),
 )
@@ -118,8 +125,8 @@ _ANCHORED = re.compile(r"\^|\$|\\A|\\z|\\b")
 _PLACEHOLDER = re.compile(rb"\[redacted:[\w.-]+\]$")
 
 _SECRET_NAME = re.compile(
-    r"(?:.*[_.\- ])?(?:pass|passwor[dt]|passwd|passphrase|pwd|secret|secret_?key|client_?secret|(?:secret_?)?access_?key|api_?key"
-    r"|private_?key|auth_?token|token|credentials?|authorization)$|.*(?:password|passwd|passphrase|apikey|secretkey|accesskey)$"
+    r"(?:.*[_.\- ])?(?:passwor[dt]|passwd|passphrase|secret|secret_?key|client_?secret|(?:secret_?)?access_?key|api_?key|private_?key"
+    r"|auth_?token|token|credentials?|authorization)$|.*[_.\- ](?:pwd|pass)$|.*(?:password|passwd|passphrase|apikey|secretkey|accesskey)$"
 )
 _CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -148,10 +155,10 @@ def _library_rule(rule: dict[str, Any], shared: tuple[str, ...]) -> SecretRule:
         kind=rule["id"],
         regex=rule["regex"],
         keywords=tuple(word.lower() for word in rule.get("keywords", ())),
-        group=rule.get("secretGroup", -1),
+        group=rule.get("secretGroup", FIRST_GROUP),
         entropy_min=float(rule.get("entropy", 0.0)),
-        allowed=tuple(allowed),
-        allowed_in_match=tuple(allowed_in_match),
+        allowed=(*allowed, *(_NO_GENERIC_SECRET if rule["id"] == _GENERIC else ())),
+        allowed_in_match=(*allowed_in_match, *(_NO_GENERIC_MATCH if rule["id"] == _GENERIC else ())),
         stop_words=tuple(stop_words),
     )
 
@@ -183,7 +190,7 @@ class _CompiledRule:
 
     def _secret(self, match: Any) -> tuple[int, int] | None:
         group = self.rule.group
-        if group < 0:  # gitleaks' way: the first group that took part, else everything
+        if group == FIRST_GROUP:
             group = next((n for n in range(1, self._regex.groups + 1) if match.span(n)[0] >= 0 and match.group(n)), 0)
         secret: bytes = match.group(group)
         if not secret or entropy(secret) < self.rule.entropy_min or self._is_allowed(secret, match.group(0)):

@@ -42,6 +42,8 @@ def test_what_no_store_takes_is_read_with_tolerance_and_counted(value: object, e
 @pytest.mark.parametrize(
     ("value", "expected"),
     [(INTEGER_MAX, INTEGER_MAX), (True, True), (("a", 1), ["a", 1]), (b"abc", "abc"), (Path("/p/a"), "/p/a"), ({1: 2}, {"1": 2}),
+     ({"token": 3, "pad_token": "[PAD]"}, {"token": 3, "pad_token": "[PAD]"}), ({"token": "class"}, {"token": "class"}),
+     ({"credentials": "same-origin"}, {"credentials": "same-origin"}), ({"pwd": "/work"}, {"pwd": "/work"}), ({"pass": 1}, {"pass": 1}),
      ({"token": "None"}, {"token": "None"}), ({"password": "$PASSWORD"}, {"password": "$PASSWORD"}), ({"password": ""}, {"password": ""})],
 )  # fmt: skip
 def test_what_is_harmless_passes_without_a_note(value: object, expected: object) -> None:

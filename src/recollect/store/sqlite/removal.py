@@ -40,6 +40,7 @@ def remove(connection: Connection, workspace: str, conversation_ids: list[str], 
         connection.run("delete from conversation where pk = ?", (key,))
         for heir, _ in heirs:
             recount_below(connection, heir)
+            retell(connection, heir)
             sealed(connection, workspace, connection.value("select uuid from conversation where pk = ?", (heir,)))
         conversations += 1
     _drop_unused(connection)

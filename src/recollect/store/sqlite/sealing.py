@@ -11,6 +11,7 @@ from recollect.placing import checksum
 from recollect.store.sqlite.lineage import ancestors, recount
 from recollect.store.sqlite.numbering import checked, checked_workspace
 from recollect.store.sqlite.rows import SELECT_CONVERSATION, as_json, conversation_of
+from recollect.store.sqlite.writing import retell
 
 if TYPE_CHECKING:
     from recollect.model import ConversationInfo, Project
@@ -106,4 +107,6 @@ def create(connection: Connection, workspace: str, conversation: ConversationInf
         ),
     )
     recount(connection, key)
+    if parent_pk is not None:
+        retell(connection, key)
     return sealed(connection, workspace, conversation.id)

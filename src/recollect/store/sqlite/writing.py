@@ -10,6 +10,7 @@ from recollect.errors import NotFoundError
 from recollect.limits import PASSAGES_PER_CONVERSATION_MAX
 from recollect.placing import checksum
 from recollect.store.recording import last_message
+from recollect.store.sqlite.lineage import ancestors
 from recollect.store.sqlite.numbering import checked, conversation_range
 from recollect.store.sqlite.rows import (
     SELECT_TURN,
@@ -26,7 +27,7 @@ from recollect.store.sqlite.rows import (
 
 if TYPE_CHECKING:
     from recollect.model import Passage, ToolCall, Turn
-    from recollect.store.sqlite.database import Connection
+    from recollect.store.sqlite.database import Connection, Row
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -196,7 +197,12 @@ def shift_sequences(connection: Connection, key: int, after: int, by: int) -> No
 
 
 def retell(connection: Connection, key: int) -> None:
-    """Let a list entry tell the last thing that is still said in the conversation's own turns."""
-    newest = connection.rows(SELECT_TURN + "where c.pk = ? order by turn_index desc limit 1", (key,))
+    """Let a list entry tell the last thing that is still said in what the conversation shows."""
+    newest: list[Row] = []
+    for ancestor in reversed(ancestors(connection, key)):
+        newest = newest or connection.rows(
+            SELECT_TURN + "where c.pk = ?1 and (?2 is null or turn_index <= ?2) order by turn_index desc limit 1",
+            (ancestor.key, ancestor.last_index),
+        )
     said = last_message(tuple(turn for turn, _ in read_turns(connection, newest)))
     connection.run("update conversation set last_message = ? where pk = ?", (said, key))
