@@ -28,6 +28,7 @@ unit: setup
 	$(RUN) pytest -n 2
 
 bench: setup
+	UV_PROJECT_ENVIRONMENT=build/installed $(UV) sync --frozen --quiet --no-dev --no-editable --compile-bytecode
 	$(RUN) python bench/run.py
 
 soak: setup

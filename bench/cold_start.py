@@ -1,8 +1,7 @@
-"""Cold start: CPU of whole processes, as a ratio to a Python that does nothing."""
+"""Cold start: CPU of whole processes, as a ratio to a Python that does nothing; as a user installs it, without what development needs."""
 
 from __future__ import annotations
 
-import os
 import resource
 import statistics
 import subprocess
@@ -13,31 +12,32 @@ from pathlib import Path
 _RUNS = 25
 
 
-def _cpu_ms(command: list[str], environment: dict[str, str]) -> float:
+def _cpu_ms(command: list[str]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, capture_output=True, env=environment)
+    subprocess.run(command, check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1_000
 
 
 def measure() -> dict[str, float]:
     """Measure in turns, so that noise falls on all alike."""
-    program = str(Path(sys.executable).parent / "recollect")
+    programs = Path(__file__).parent.parent / "build" / "installed" / "bin"
+    if not programs.exists():
+        sys.exit("there is no installation to measure: run `make bench`")
+    program, python = str(programs / "recollect"), str(programs / "python")
     with tempfile.TemporaryDirectory() as folder:
         store = str(Path(folder) / "memory.db")
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-        environment["PYTHONPYCACHEPREFIX"] = folder  # compiled once, as an installed package is
-        subprocess.run([program, "--store", store, "new", "--project", "p"], check=True, capture_output=True, env=environment)
+        subprocess.run([program, "--store", store, "new", "--project", "p"], check=True, capture_output=True)
         commands = {
-            "python_c_pass": [sys.executable, "-c", "pass"],
+            "python_c_pass": [python, "-c", "pass"],
             "version": [program, "--version"],
             "conversations": [program, "--store", store, "conversations"],
         }
         times: dict[str, list[float]] = {name: [] for name in commands}
         for n in range(_RUNS + 1):
             for name, command in commands.items():
-                spent = _cpu_ms(command, environment)
-                if n > 0:  # the first round compiles
+                spent = _cpu_ms(command)
+                if n > 0:  # the first round warms the disk's cache
                     times[name].append(spent)
     medians = {name: statistics.median(found) for name, found in times.items()}
     return {
