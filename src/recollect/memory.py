@@ -18,6 +18,7 @@ from recollect.conversation import Conversation
 from recollect.errors import ConflictError, InputError, NotFoundError
 from recollect.identity import identity
 from recollect.limits import NAME_CHARS_MAX, PATH_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX, TITLE_CHARS_MAX
+from recollect.mirror import Mirror
 from recollect.model import ConversationInfo, Forgotten, Project, Recorded, SearchResult, Session, Stats, Turn, Verification
 from recollect.placing import place_turn, unplaced
 from recollect.recall.search import search
@@ -52,6 +53,8 @@ class Memory:
         self.clock = clock
         self.ids = ids
         self.recorder = Recorder(store, settings.workspace, settings, clock)
+        folder = settings.agent.memory.persistence.mirror
+        self._mirror = None if folder is None else Mirror(folder, settings.workspace)
 
     @classmethod
     async def open(
@@ -380,34 +383,16 @@ class Memory:
 
     async def mirrored(self, conversation_id: str) -> None:
         """Keep the conversation as a JSON file too, where the user asked for that."""
-        folder = self.settings.agent.memory.persistence.mirror
-        if folder is None or not self.settings.agent.memory.enabled:
-            return
-        target = self._mirror_file(folder, conversation_id)
-        text = await (await self.load_conversation(conversation_id)).export("json")
-        draft = target.with_suffix(f".{os.getpid()}.tmp")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(target)
-
-    def _mirror_file(self, folder: str, conversation_id: str) -> Path:
-        return Path(folder).expanduser() / f"{self._mirror_prefix()}{identity('mirror', conversation_id)}.json"
+        if self._mirror is not None and self.recorder.enabled:
+            self._mirror.write(conversation_id, await (await self.load_conversation(conversation_id)).export())
 
     async def _mirrored_anew(self) -> None:
-        """Write every mirror file again after something was removed, and delete those whose conversation is gone."""
-        folder = self.settings.agent.memory.persistence.mirror
-        if folder is None:
-            return
-        infos = await self.list_conversations(limit=_ALL)
-        kept = {self._mirror_file(folder, info.id).name for info in infos}
-        for info in infos:
-            await self.mirrored(info.id)
-        for file in Path(folder).expanduser().glob(f"{self._mirror_prefix()}*.json"):
-            if file.name not in kept:
-                file.unlink(missing_ok=True)
-
-    def _mirror_prefix(self) -> str:
-        return identity("mirror", self.workspace)[:8] + "-"
+        """Write every mirror file again after something was removed."""
+        if self._mirror is not None:
+            infos = await self.list_conversations(limit=_ALL)
+            for info in infos:
+                await self.mirrored(info.id)
+            self._mirror.keep_only(info.id for info in infos)
 
 
 def _document(turns: Sequence[Turn], info: ConversationInfo, project: Project) -> str:

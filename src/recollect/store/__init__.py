@@ -9,8 +9,6 @@ from recollect.errors import InputError
 if TYPE_CHECKING:
     from recollect.store.protocol import Store
 
-SCHEMES = ("sqlite",)
-
 
 async def open_store(url: str, *, durability: str = "process", threads: bool = True) -> Store:
     """Open the store a URL names: `sqlite:///absolute/path.db`, `sqlite:relative.db`, or a plain path.

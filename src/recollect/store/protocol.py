@@ -231,10 +231,6 @@ class Turns(Protocol):
         """Return whole turns by their ids, in the order asked for; unknown ones are left out."""
         ...
 
-    async def of_request(self, workspace: str, project_id: str, request_id: str) -> list[Turn]:
-        """Return the turns of a request in order."""
-        ...
-
     async def outline(self, workspace: str, conversation_id: str, span: TurnRange) -> Outline:
         """Return the outline of a conversation's history, ancestors' first."""
         ...

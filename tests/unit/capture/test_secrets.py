@@ -79,7 +79,7 @@ def test_an_assigned_secret_is_removed_whole(text: str, secret: str) -> None:
         "Fix password: reset link was broken",
         "test_password_reset: PASSED",
         "pwd: expected bytes",
-        "PWD=/work/main",
+        "PWD=/srv/shop",
         "MAX_TOKEN=4096",
         'key = "Europe/Dublin"',
         '<Foo key="item-1a2b3c4d5e">',

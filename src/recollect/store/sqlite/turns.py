@@ -55,10 +55,6 @@ class SqliteTurns:
         """Return whole turns by their ids, in the order asked for."""
         return await self._database.read(lambda connection: _by_id(connection, workspace, turn_ids))
 
-    async def of_request(self, workspace: str, project_id: str, request_id: str) -> list[Turn]:
-        """Return the turns of a request in order."""
-        return await self._database.read(lambda connection: _of_request(connection, workspace, project_id, request_id))
-
     async def outline(self, workspace: str, conversation_id: str, span: TurnRange) -> Outline:
         """Return the outline of a conversation's history, ancestors' first."""
         return await self._database.read(lambda connection: _outline(connection, workspace, conversation_id, span))
@@ -243,18 +239,6 @@ def _by_id(connection: Connection, workspace: str, turn_ids: list[str]) -> list[
     )
     found = {turn.id: intact(turn, stored) for turn, stored in read_turns(connection, rows)}
     return [found[turn_id] for turn_id in turn_ids if turn_id in found]
-
-
-def _of_request(connection: Connection, workspace: str, project_id: str, request_id: str) -> list[Turn]:
-    rows = connection.rows(
-        """
-        select t.uuid from turn t join conversation c on c.pk = t.conversation_pk join workspace w on w.pk = c.workspace_pk
-            join project p on p.pk = c.project_pk
-        where w.name = ? and p.uuid = ? and t.request_id = ? order by t.request_ordinal
-        """,
-        (workspace, project_id, request_id),
-    )
-    return _by_id(connection, workspace, [row[0] for row in rows])
 
 
 def _outline(connection: Connection, workspace: str, conversation_id: str, span: TurnRange) -> Outline:
