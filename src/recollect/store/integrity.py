@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from recollect.errors import DamagedStoreError
@@ -21,6 +22,16 @@ def intact(turn: Turn, stored: int) -> Turn:
         msg = f"turn {turn.index} of conversation {turn.conversation_id} is damaged in the store: see `recollect verify`"
         raise DamagedStoreError(msg)
     return turn
+
+
+def in_order(turns: list[Turn], first: int, last: int | None) -> list[Turn]:
+    """Return turns that are those asked for, each after the one before; a damaged index may give others, for ever."""
+    indexes = [turn.index for turn in turns]
+    ends = [first - 1, *indexes, *([] if last is None else [last + 1])]
+    if any(later <= earlier for earlier, later in pairwise(ends)) and indexes:
+        msg = f"the order of the turns of conversation {turns[0].conversation_id} is damaged in the store: see `recollect verify`"
+        raise DamagedStoreError(msg)
+    return turns
 
 
 def damage_of(turn: Turn, stored: int) -> list[Damage]:

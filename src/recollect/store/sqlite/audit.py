@@ -191,9 +191,9 @@ def _page(connection: Connection, workspace: str, after: int) -> list[tuple[int,
     return [(row[0], _unhexed(row[1]), _unhexed(row[2])) for row in rows]
 
 
-def _unhexed(text: str) -> str:
-    """Read an id that may itself be damaged."""
-    return bytes.fromhex(text).decode(errors="replace")
+def _unhexed(text: str | None) -> str:
+    """Read an id that may itself be damaged, or gone."""
+    return "" if text is None else bytes.fromhex(text).decode(errors="replace")
 
 
 def _turn_damage(connection: Connection, page: list[tuple[int, str, str]]) -> list[Damage]:

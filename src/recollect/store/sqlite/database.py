@@ -37,6 +37,7 @@ _PRAGMAS: tuple[LiteralString, ...] = (
 )
 _ERASE_ATTEMPTS_MAX = 20
 _ERASE_WAIT_SECONDS = 0.1
+_SURPRISES = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)  # what values that nobody wrote do to code
 _DURABILITY: dict[str, LiteralString] = {
     "process": "pragma synchronous = normal",  # survives the death of every process
     "power": "pragma synchronous = full",  # survives a power cut too, for one fdatasync a commit
@@ -161,12 +162,23 @@ class Database:
             connection.run("begin")
             try:
                 return work(connection)
+            except _SURPRISES as error:
+                raise self._explained(connection, error) from error
             finally:
                 _end(connection)
 
     def _writing(self, connection: Connection, work: Callable[[Connection], _T]) -> _T:
         with translated(self.path), _immediate(connection):
-            return work(connection)
+            try:
+                return work(connection)
+            except _SURPRISES as error:
+                raise self._explained(connection, error) from error
+
+    def _explained(self, connection: Connection, error: Exception) -> Exception:
+        """Return the error that says so when a damaged file surprised its reader; a surprise in a sound file is our own mistake."""
+        if isinstance(error, UnicodeDecodeError) or connection.value("pragma integrity_check(1)") == "ok":
+            return error
+        return DamagedStoreError(f"{self.path} is damaged ({error}): restore it from a copy, or see `recollect verify`")
 
     async def erase(self) -> None:
         """Empty the journal, so that nothing removed is left in any byte of the store's files."""

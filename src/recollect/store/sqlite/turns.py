@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from recollect.clock import iso
 from recollect.placing import Head, place_turn
-from recollect.store.integrity import intact
+from recollect.store.integrity import in_order, intact
 from recollect.store.protocol import Outcome, Outline, PlacedCall, Recording, TurnOutline
 from recollect.store.recording import KnownTurn, Situation, checked_span, last_message, plan
 from recollect.store.sqlite.lineage import ancestors, key_of, recount, recount_below
@@ -198,7 +198,7 @@ def _shift_after(connection: Connection, key: int, index: int, by: int) -> None:
 def _history(connection: Connection, workspace: str, conversation_id: str, span: TurnRange) -> list[Turn]:
     keys = _keys_shown(connection, key_of(connection, workspace, conversation_id), span)
     rows = connection.rows(SELECT_TURN + "where t.pk in (select value from json_each(?)) order by turn_index", (as_json(keys),))
-    return [intact(turn, stored) for turn, stored in read_turns(connection, rows)]
+    return in_order([intact(turn, stored) for turn, stored in read_turns(connection, rows)], span.first, span.last)
 
 
 def _keys_shown(connection: Connection, key: int, span: TurnRange) -> list[int]:
