@@ -6,7 +6,7 @@ processes that record at once lose and double nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
@@ -16,7 +16,7 @@ from recollect.distill.passages import cut_passages
 from recollect.errors import NotFoundError, RecollectError, StoreBusyError
 from recollect.identity import identity
 from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX
-from recollect.model import ConversationInfo, Project, Turn
+from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, Project, Turn
 from recollect.placing import Head, outline, place_turns
 from recollect.recognition import Recognition, recognise
 from recollect.store.protocol import Draft, Recording, TurnRange
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from recollect.store.protocol import Outline, Store, TurnOutline
 
 _replace = msgspec.structs.replace
+_Part = TypeVar("_Part", ContextFile, CodeChange, Checkpoint)
 OnEdit = Literal["branch", "replace"]
 Status = Literal["created", "unchanged", "replaced", "branched", "pending", "skipped"]
 
@@ -180,8 +181,11 @@ class Recorder:
             return await self._added(target, turns[-1:], request_id, held.next_index, replace=replace)
         if found.kind == "edited":
             return await self._edited(target, held, found, new, request_id, on_edit)
-        if found.kind == "grows":
-            last = held.turns[-1]
+        last = held.turns[-1] if held.turns else None
+        if found.kind == "grows" and last is not None:
+            if last.conversation_id != target:  # an inherited turn is its owner's to change
+                edited = Recognition(kind="edited", new_from=found.new_from, matched=len(held.turns) - 1)
+                return await self._edited(target, held, edited, new, request_id, on_edit)
             request = last.request_id if len(new) > 1 else request_id or last.request_id  # the newest call that made it grow
             grown = await self._grow(last, new[0], request)
             rest = (await self._added(target, new[1:], request_id, held.next_index, replace=False)).turns if len(new) > 1 else ()
@@ -219,16 +223,16 @@ class Recorder:
         return best
 
     async def _grow(self, held: TurnOutline, turn: Turn, request_id: str | None) -> Turn:
-        """Put more into the last turn; the files, changes and checkpoints it had stay its own."""
+        """Put more into the last turn; the files, changes and checkpoints it had stay, and new ones are added."""
         current = (await self._store.turns.by_id(self._workspace, [held.id]) or [turn])[0]
         longer = _replace(
             turn,
             request_id=request_id,
             request_ordinal=current.request_ordinal if request_id == current.request_id else 0,
             started_at=current.started_at,
-            context_files=current.context_files or turn.context_files,
-            changes=current.changes or turn.changes,
-            checkpoints=current.checkpoints or turn.checkpoints,
+            context_files=_united(current.context_files, turn.context_files),
+            changes=_united(current.changes, turn.changes),
+            checkpoints=_united(current.checkpoints, turn.checkpoints),
             chat_mode=current.chat_mode or turn.chat_mode,
             request_attempt_id=current.request_attempt_id,
             base_chat_id=current.base_chat_id,
@@ -282,6 +286,12 @@ class Recorder:
 def _closeness(found: Recognition) -> tuple[bool, int]:
     """Rank how a payload continues conversations: one that it goes on with before one it departs from, the later the better."""
     return found.kind not in {"edited", "append"}, found.matched if found.kind != "append" else -1
+
+
+def _united(before: tuple[_Part, ...], more: tuple[_Part, ...]) -> tuple[_Part, ...]:
+    """Return the parts a turn had and those that came since; ids and times do not tell two apart."""
+    known = {_replace(part, id="", timestamp=None) for part in before}
+    return (*before, *(part for part in more if _replace(part, id="", timestamp=None) not in known))
 
 
 def _drafts(turns: Sequence[Turn]) -> tuple[Draft, ...]:

@@ -251,3 +251,22 @@ async def test_a_single_question_that_was_the_first_one_before_is_new(memory: Me
     await conversation.record(messages=said("continue", "ok", "and", "so"))
     await conversation.record(messages=said("continue"))
     assert await users(memory, conversation.id) == ["continue", "and", "continue"]
+
+
+async def test_what_comes_with_the_growth_of_a_turn_is_added_to_what_it_had(memory: Memory) -> None:
+    first = {**payload("r0", "u"), "context_files": [{"file_path": "a.py", "usefulness": 0.5}]}
+    more = {**payload("r1", "u", "answer"), "context_files": [{"file_path": "a.py", "usefulness": 0.5}, {"file_path": "b.py"}]}
+    await memory.record(first)
+    recorded = await memory.record({**more, "code_changes": [{"file_path": "c.py"}]})
+    turn = (await (await memory.load_conversation(recorded.conversation_id)).turns())[0]
+    assert ([part.file_path for part in turn.context_files], [part.file_path for part in turn.changes]) == (["a.py", "b.py"], ["c.py"])
+
+
+async def test_a_branch_never_changes_the_turns_it_inherits(memory: Memory) -> None:
+    parent = await memory.create_conversation(project="p")
+    await parent.record(messages=said("a", "b", "c"))
+    branch = await parent.branch()
+    turn = await branch.record(messages=said("a", "b", "c", "d"))
+    assert [(one.user, one.assistant) for one in await parent.turns()] == [("a", "b"), ("c", "")]
+    grown = await (await memory.load_conversation(turn.conversation_id)).turns()
+    assert [(one.user, one.assistant) for one in grown] == [("a", "b"), ("c", "d")]
