@@ -128,7 +128,7 @@ class Conversation:
                 raise InputError(msg)
             longer = with_status(grown(current, messages, self._reading()), status or "open")
             if not self._memory.recorder.enabled:
-                return place_turn(longer, turn.conversation_id, turn.index, turn.messages[0].sequence if turn.messages else 0)
+                return place_turn(longer, turn.conversation_id, turn.index, turn.first_sequence)
             try:
                 written = await self._memory.recorder.rewrite(
                     current.conversation_id, current.index, current.id, current.content_hash, longer
@@ -318,18 +318,15 @@ class Conversation:
 
 
 def _messages(turn: Turn, *, calls: bool, reasoning: bool) -> list[HistoryMessage]:
-    history: list[HistoryMessage] = []
-    for n, message in enumerate(turn.messages):
-        made = [call for call in turn.tool_calls if call.message_id == message.id or (call.message_id is None and n == 0)] if calls else []
-        history.append(
-            HistoryMessage(
-                turn_index=turn.index,
-                sequence=message.sequence,
-                role=message.role,
-                content=message.content_summary if message.content is None else message.content,
-                reasoning=message.reasoning if reasoning else None,
-                timestamp=message.timestamp,
-                tool_calls=tuple(made),
-            )
+    return [
+        HistoryMessage(
+            turn_index=turn.index,
+            sequence=message.sequence,
+            role=message.role,
+            content=message.text,
+            reasoning=message.reasoning if reasoning else None,
+            timestamp=message.timestamp,
+            tool_calls=turn.calls_of(message) if calls else (),
         )
-    return history
+        for message in turn.messages
+    ]

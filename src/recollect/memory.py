@@ -246,13 +246,7 @@ class Memory:
             target = made.info
         result = await self.recorder.history(target, read.turns, request_id=read.request_id, replace=replace, on_edit=on_edit)
         await self.mirrored(result.conversation_id)
-        return Recorded(
-            conversation_id=result.conversation_id,
-            status=result.status,
-            request_id=read.request_id,
-            turn_ids=tuple(turn.id for turn in result.turns),
-            notes=dict(+reading.notes),
-        )
+        return result.recorded(read.request_id, dict(+reading.notes))
 
     async def _record_turn(self, turn: Turn, target: ConversationInfo | None, *, replace: bool) -> Recorded:
         owner = target or await self.get_info(turn.conversation_id)
@@ -260,13 +254,7 @@ class Memory:
         cleaned = rehashed(unplaced(msgspec.convert(reading.cleaner.value(turn), Turn)))
         result = await self.recorder.append(owner.id, [cleaned], request_id=cleaned.request_id, replace=replace)
         await self.mirrored(owner.id)
-        return Recorded(
-            conversation_id=owner.id,
-            status=result.status,
-            request_id=cleaned.request_id,
-            turn_ids=tuple(one.id for one in result.turns),
-            notes=dict(+reading.notes),
-        )
+        return result.recorded(cleaned.request_id, dict(+reading.notes))
 
     async def search(
         self,
@@ -396,12 +384,8 @@ class Memory:
 
 
 def _document(turns: Sequence[Turn], info: ConversationInfo, project: Project) -> str:
-    placed = [place_turn(unplaced(turn) if turn.id else turn, info.id, turn.index, _first_sequence(turn)) for turn in turns]
+    placed = [place_turn(unplaced(turn) if turn.id else turn, info.id, turn.index, turn.first_sequence) for turn in turns]
     return document_opening(info, project) + ",\n".join(document_turn(turn) for turn in placed) + document_closing()
-
-
-def _first_sequence(turn: Turn) -> int:
-    return turn.messages[0].sequence if turn.messages else 0
 
 
 def _name(what: str, value: str) -> str:

@@ -49,6 +49,11 @@ class Message(Node, frozen=True, kw_only=True):
     token_count: int | None = None
     timestamp: datetime | None = None
 
+    @property
+    def text(self) -> str:
+        """What was said, or the summary of it where the content is not kept."""
+        return self.content_summary if self.content is None else self.content
+
 
 class ToolResult(Node, frozen=True, kw_only=True):
     """What a tool call brought back."""
@@ -173,8 +178,17 @@ class Turn(Node, frozen=True, kw_only=True):
         return self._said("assistant")
 
     def _said(self, role: str) -> str:
-        texts = [m.content_summary if m.content is None else m.content for m in self.messages if m.role == role]
-        return "\n\n".join(text for text in texts if text)
+        return "\n\n".join(message.text for message in self.messages if message.role == role and message.text)
+
+    @property
+    def first_sequence(self) -> int:
+        """The sequence of its first message."""
+        return self.messages[0].sequence if self.messages else 0
+
+    def calls_of(self, message: Message) -> tuple[ToolCall, ...]:
+        """Return the tool calls that one of its messages made; those of no message are told with the first."""
+        is_first = message is self.messages[0]
+        return tuple(call for call in self.tool_calls if call.message_id == message.id or (call.message_id is None and is_first))
 
 
 class Project(Node, frozen=True, kw_only=True):

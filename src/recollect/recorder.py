@@ -16,7 +16,7 @@ from recollect.distill.passages import cut_passages
 from recollect.errors import NotFoundError, RecollectError, StoreBusyError
 from recollect.identity import identity
 from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX
-from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, Project, Turn
+from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, Project, Recorded, Turn
 from recollect.placing import Head, outline, place_turns
 from recollect.recognition import Recognition, recognise
 from recollect.store.protocol import Draft, Recording, TurnRange
@@ -46,6 +46,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     conversation_id: str
     status: Status
     turns: tuple[Turn, ...] = ()
+
+    def recorded(self, request_id: str | None, notes: dict[str, int]) -> Recorded:
+        """Return it as callers are told."""
+        ids = tuple(turn.id for turn in self.turns)
+        return Recorded(conversation_id=self.conversation_id, status=self.status, request_id=request_id, turn_ids=ids, notes=notes)
 
 
 class Recorder:

@@ -162,14 +162,12 @@ def _markdown_lines(turn: Turn) -> Iterator[str]:
     request = f" · request `{turn.request_id}`" if turn.request_id else ""
     time = f" · {turn.started_at:%Y-%m-%d %H:%M} UTC" if turn.started_at else ""
     yield f"\n## Turn {turn.index}{time}{request}{status}"
-    for n, message in enumerate(turn.messages):
-        text = message.content_summary if message.content is None else message.content
-        if text:
-            yield f"\n**{message.role.capitalize()}**\n\n{text}"
+    for message in turn.messages:
+        if message.text:
+            yield f"\n**{message.role.capitalize()}**\n\n{message.text}"
         if message.reasoning:
             yield "\n> " + shorten(message.reasoning, _RESULT_SHOWN_CHARS_MAX)
-        made = [call for call in turn.tool_calls if call.message_id == message.id or (n == 0 and call.message_id is None)]
-        for call in made:
+        for call in turn.calls_of(message):
             yield from _markdown_call(call)
     for change in turn.changes:
         lines = f" +{change.lines_added or 0} −{change.lines_removed or 0}" if change.lines_added or change.lines_removed else ""

@@ -27,10 +27,9 @@ def cut_passages(turn: Turn) -> tuple[Passage, ...]:
     """Cut a turn into passages; those without any term are left out."""
     found: list[Passage] = []
     for n, message in enumerate(turn.messages):
-        text = message.content_summary if message.content is None else message.content
-        if message.role in {"system", "developer"} or not text:
+        if message.role in {"system", "developer"} or not message.text:
             continue
-        _add(found, "question" if message.role == "user" else "answer", n, text)
+        _add(found, "question" if message.role == "user" else "answer", n, message.text)
     for call in turn.tool_calls:
         _add(found, "tool", call.order, step_text(call))
         if len(found) >= PASSAGES_PER_TURN_MAX:
@@ -75,5 +74,5 @@ def passage_text(turn: Turn, passage: Passage) -> str:
         text = "" if call is None else step_text(call)
     else:
         message = turn.messages[passage.ordinal] if passage.ordinal < len(turn.messages) else None
-        text = "" if message is None else (message.content_summary if message.content is None else message.content)
+        text = "" if message is None else message.text
     return text[passage.start : passage.end].strip()

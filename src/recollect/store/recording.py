@@ -74,8 +74,7 @@ def plan(situation: Situation, recording: Recording) -> Plan:
 
 
 def _kept(turn: Turn, head: Head) -> Turn:
-    sequence = turn.messages[0].sequence if turn.messages else 0
-    return place_turn(turn, head.conversation_id, turn.index, sequence)
+    return place_turn(turn, head.conversation_id, turn.index, turn.first_sequence)
 
 
 def _plan_known(situation: Situation, recording: Recording, turns: list[Turn]) -> Plan:

@@ -11,7 +11,7 @@ from recollect.capture.clean import parse_json
 from recollect.capture.recorded import Said
 from recollect.clock import from_iso
 from recollect.errors import InputError
-from recollect.model import Recorded, to_json
+from recollect.model import to_json
 from recollect.serve.cli.output import age, complain, count, one_line, print_json, safe, styled, table, width
 from recollect.serve.cli.session import command, conversation_of, read_file, wants_json
 
@@ -94,18 +94,16 @@ def _shown_turn(turn: Turn, memory: Memory, options: Namespace) -> Iterator[str]
     status = "" if turn.status == "complete" else f" · {turn.status}"
     request = f" · {turn.request_id}" if turn.request_id else ""
     yield styled(safe(f"turn {turn.index} · {age(turn.started_at, memory.clock.now())}{request}{status}"), "cyan")
-    for n, message in enumerate(turn.messages):
+    for message in turn.messages:
         name = {"user": "you", "assistant": "agent"}.get(message.role, message.role)
-        text = message.content_summary if message.content is None else message.content
-        if text:
-            yield from _block(name, text, full=options.full)
+        if message.text:
+            yield from _block(name, message.text, full=options.full)
         if message.reasoning and options.reasoning:
             yield from _block("thinks", message.reasoning, full=options.full)
-        for call in turn.tool_calls:
-            if call.message_id == message.id or (call.message_id is None and n == 0):
-                yield _shown_call(call)
-                if options.full and call.result is not None:
-                    yield from _block("", call.result.error or call.result.result or "", full=True)
+        for call in turn.calls_of(message):
+            yield _shown_call(call)
+            if options.full and call.result is not None:
+                yield from _block("", call.result.error or call.result.result or "", full=True)
     for change in turn.changes:
         lines = f"  +{change.lines_added or 0} −{change.lines_removed or 0}"
         yield f"{'change':<{len(_INDENT)}}" + safe(f"{change.file_path}{lines}  {change.change_summary or change.change_type}")
@@ -159,9 +157,7 @@ async def record(memory: Memory, options: Namespace) -> int:
     said = Said(user=options.user, assistant=options.assistant, request_id=options.request_id)
     result, notes = await conversation.submit(said, messages, replace=options.replace, on_edit=options.on_edit)
     if wants_json(options):
-        print_json(
-            Recorded(conversation_id=result.conversation_id, status=result.status, turn_ids=tuple(t.id for t in result.turns), notes=notes)
-        )
+        print_json(result.recorded(None, notes))
         return 0
     for turn in result.turns or ():
         print(f"{result.status}: turn {turn.index} of {turn.conversation_id}")

@@ -72,7 +72,7 @@ def _hand_over(connection: Connection, workspace: str, key: int, heir: int) -> i
     target = target_of(connection, workspace, heir_id)
     next_passage = target.next_passage
     for row, turn in zip(rows, turns, strict=True):
-        placed = place_turn(unplaced(turn), heir_id, turn.index, turn.messages[0].sequence if turn.messages else 0)
+        placed = place_turn(unplaced(turn), heir_id, turn.index, turn.first_sequence)
         next_passage = insert_turn(connection, target, placed, passages[row[0]], next_passage)
     connection.run("update conversation set next_passage = ? where pk = ?", (next_passage, heir))
     connection.run("update conversation set parent_pk = ?2, branch_of = ?3 where parent_pk = ?1 and pk <> ?2", (key, heir, heir_id))
