@@ -15,7 +15,7 @@ from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX, TURNS_PER_PAGE
 from recollect.model import AccessedFile, HistoryMessage, SearchResult, Summary, ToolCall, Turn, TurnStatus
 from recollect.placing import place_turn
 from recollect.recorder import MovedError
-from recollect.store.protocol import CallFilter, ConversationChange, SearchScope, TurnRange
+from recollect.store.shapes import CallFilter, ConversationChange, SearchScope, TurnRange
 from recollect.transfer import document_closing, document_opening, document_turn, markdown_opening, markdown_turn
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from recollect.placing import place_turn, unplaced
 from recollect.recall.search import search
 from recollect.recorder import Recorder
 from recollect.store import open_store
-from recollect.store.protocol import ConversationFilter, SearchScope
+from recollect.store.shapes import ConversationFilter, SearchScope
 from recollect.text import shorten
 from recollect.trace.verify import verify_content, verify_store
 from recollect.transfer import document_closing, document_opening, document_turn, read_document, refuse_altered, rehashed
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from recollect.clock import Clock, Ids
     from recollect.model import ConversationStatus, Json
     from recollect.recorder import OnEdit
-    from recollect.store.protocol import Store
+    from recollect.store import Store
 
 _ALL = 1_000_000
 

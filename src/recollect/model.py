@@ -291,6 +291,14 @@ class Scope(Node, frozen=True, kw_only=True):
     content_hash: str = ""
 
 
+class Reference(Node, frozen=True, kw_only=True):
+    """A message that speaks of a scope."""
+
+    message_id: str
+    scope_id: str
+    conversation_id: str = ""
+
+
 class Insight(Node, frozen=True, kw_only=True):
     """A structured finding over a conversation."""
 

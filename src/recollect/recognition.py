@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from recollect.model import Turn
-    from recollect.store.protocol import TurnOutline
+    from recollect.store.shapes import TurnOutline
 
 
 Words = tuple[tuple[str, str], ...]

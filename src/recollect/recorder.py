@@ -19,7 +19,7 @@ from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX
 from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, Project, Recorded, Turn
 from recollect.placing import Head, outline, place_turns
 from recollect.recognition import Recognition, recognise
-from recollect.store.protocol import Draft, Recording, TurnRange
+from recollect.store.shapes import Draft, Recording, TurnRange
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from recollect.capture.secrets import Redactor
     from recollect.clock import Clock
     from recollect.config import Settings
-    from recollect.store.protocol import Outline, Store, TurnOutline
+    from recollect.store import Store
+    from recollect.store.shapes import Outline, TurnOutline
 
 _replace = msgspec.structs.replace
 _Part = TypeVar("_Part", ContextFile, CodeChange, Checkpoint)

@@ -10,8 +10,7 @@ import pytest
 from recollect.clock import CountedIds, ManualClock
 from recollect.config import Settings
 from recollect.memory import Memory
-from recollect.store import open_store
-from recollect.store.protocol import Store
+from recollect.store import Store, open_store
 from tests.kit import OpenMemory
 
 Factory = Callable[[Path], str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from recollect.memory import Memory
-from recollect.store.protocol import TurnRange
+from recollect.store.shapes import TurnRange
 from tests.kit import OpenMemory
 
 

@@ -10,7 +10,7 @@ import pytest
 from recollect.errors import InputError, NotFoundError
 from recollect.memory import Memory
 from recollect.model import Summary
-from recollect.store.protocol import ConversationFilter
+from recollect.store.shapes import ConversationFilter
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ import pytest
 from recollect.errors import NotFoundError
 from recollect.memory import Memory
 from recollect.model import Insight, Scope, Summary
-from recollect.store.protocol import CallFilter, ConversationChange, ConversationFilter, SearchScope, TurnRange
+from recollect.store.shapes import CallFilter, ConversationChange, ConversationFilter, SearchScope, TurnRange
 from tests.kit import OpenMemory
 
 CANARY = "canaryzebra"

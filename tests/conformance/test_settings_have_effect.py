@@ -11,7 +11,7 @@ import pytest
 from recollect.config import Settings, settings_from
 from recollect.errors import NotFoundError
 from recollect.memory import Memory
-from recollect.store.protocol import Store
+from recollect.store import Store
 from tests.kit import said
 
 

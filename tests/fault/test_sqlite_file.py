@@ -191,7 +191,7 @@ def test_when_any_statement_of_a_write_fails_nothing_of_it_is_there(
 def test_a_full_disk_is_a_clear_error_and_loses_nothing(path: Path) -> None:
     conversation_id = filled(path)
     with Memory.open(path) as memory:
-        connection = memory._of.store._database._writer._connection  # type: ignore[attr-defined]
+        connection = memory._of.store._engine._database._writer._connection  # type: ignore[attr-defined]
         pages = connection.value("pragma page_count")
         connection.raw.pragma("max_page_count", pages + 2)
         conversation = memory.load_conversation(conversation_id)

@@ -14,7 +14,7 @@ from recollect.clock import CountedIds, ManualClock
 from recollect.config import Settings
 from recollect.errors import ConflictError
 from recollect.running import run_now
-from recollect.store.protocol import Store
+from recollect.store import Store
 from recollect.sync import Memory
 from tests.kit import SOAK, START
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.store.protocol import Candidate, Candidates
+from recollect.store.shapes import Candidate, Candidates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,13 +31,18 @@ class Scored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def score(found: Candidates, terms: Sequence[str]) -> list[Scored]:
-    """Score every candidate, best first; ties keep the order in which turns were recorded."""
+    """Score every candidate, best first; ties are in the order of conversation, turn and place, whichever store found them."""
     weights = {term: _weight(found.passage_count, found.document_frequency.get(term, 0)) for term in terms}
     whole = sum(weights.values())
     if whole <= 0:
         return []
     scored = [_scored(candidate, weights, whole, found.average_length) for candidate in found.candidates]
-    return sorted(scored, key=lambda one: -one.score)
+    return sorted(scored, key=_rank)
+
+
+def _rank(one: Scored) -> tuple[float, str, int, str, int, int]:
+    found, passage = one.candidate, one.candidate.passage
+    return -one.score, found.conversation_id, found.turn_index, passage.part, passage.ordinal, passage.start
 
 
 def _weight(passages: int, having: int) -> float:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from recollect.model import ConversationInfo, Turn
     from recollect.recall.lexical import Scored
-    from recollect.store.protocol import SearchScope, Store
+    from recollect.store import Store
+    from recollect.store.shapes import SearchScope
 
 _MEANING_ABSENT = "not run: there are no embeddings in this version"
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from recollect.errors import InputError
+from recollect.store.store import Store
 
-if TYPE_CHECKING:
-    from recollect.store.protocol import Store
+__all__ = ["Store", "open_store"]
 
 
 async def open_store(url: str, *, durability: str = "process", threads: bool = True) -> Store:
@@ -21,6 +19,6 @@ async def open_store(url: str, *, durability: str = "process", threads: bool = T
     if scheme == "sqlite":
         from recollect.store.sqlite import open_sqlite  # noqa: PLC0415  a backend is imported when it is named
 
-        return await open_sqlite(rest.removeprefix("//"), durability=durability, threads=threads)
+        return Store(await open_sqlite(rest.removeprefix("//"), durability=durability, threads=threads))
     msg = f"no store speaks {scheme!r} (in {url!r}): use sqlite:///path/to/memory.db"
     raise InputError(msg)

@@ -1,6 +1,6 @@
 """The contract of a store, in prose and types: what every backend promises, and the conformance suite proves.
 
-**Scope.** Every verb names its workspace. Nothing of another workspace is ever read, changed, counted or found.
+**Scope.** Every unit of work names its workspace. Nothing of another workspace is ever read, changed, counted or found.
 
 **Whole.** A turn and all its parts (messages, tool calls and results, context files, changes, checkpoints, passages)
 become visible together or not at all, and survive the death of every process once `record` has returned.
@@ -17,307 +17,252 @@ that branches still show over to one of them, under ids that follow from it, unl
 **Integrity.** What comes out is what went in; what is damaged is reported by `audit.damage`, and is never repaired
 silently.
 
-Backends hold queries and row mapping only; decisions are made in `recording`, `placing` and above.
+What this means is written once, in the facets (`conversations`, `turns`, `derived`, `audit`). A backend is an `Engine`
+that runs units of work, and a `Transaction` of four groups of queries with their row mapping; it decides nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from datetime import datetime
-from typing import Literal, Protocol
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import msgspec
+if TYPE_CHECKING:
+    from datetime import datetime
 
-from recollect.model import (
-    ConversationInfo,
-    ConversationStatus,
-    Damage,
-    Forgotten,
-    Insight,
-    Passage,
-    Project,
-    Scope,
-    Stats,
-    Summary,
-    Turn,
-)
+    from recollect.model import ConversationInfo, Damage, Insight, Passage, Project, Reference, Scope, Stats, Summary
+    from recollect.store.recording import Situation
+    from recollect.store.shapes import (
+        Advance,
+        Area,
+        CallFilter,
+        Candidates,
+        ConversationFilter,
+        Count,
+        HashRecord,
+        Held,
+        Link,
+        PlacedCall,
+        RecordKey,
+        Span,
+        StoredTurn,
+        TurnOutline,
+    )
 
-
-class ConversationFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which conversations: every given condition must hold, any of the tags."""
-
-    status: ConversationStatus | None = None
-    tags: tuple[str, ...] = ()
-    project_ids: tuple[str, ...] | None = None
-    agent: str | None = None
-    before: datetime | None = None
+_T = TypeVar("_T")
 
 
-class ConversationChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What to change of a conversation; None leaves it as it is."""
+class ConversationRows(Protocol):
+    """Projects and conversations, by query."""
 
-    title: str | None = None
-    tags: tuple[str, ...] | None = None
-    status: ConversationStatus | None = None
-    summary: str | None = None
-
-
-class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """A turn that has no place yet, with the passages it is searched by."""
-
-    turn: Turn
-    passages: tuple[Passage, ...] = ()
-
-
-class Recording(msgspec.Struct, frozen=True, kw_only=True):
-    """Turns to be recorded together.
-
-    `expected_index` is the index the caller believes comes next: when the conversation has moved on meanwhile, nothing
-    is written and the outcome is *moved*. `truncate_from` removes the conversation's own turns from that index on, in
-    the same transaction. `keep_places` records turns at the indexes and sequences they carry, for restoring.
-    """
-
-    drafts: tuple[Draft, ...]
-    request_id: str | None = None
-    replace: bool = False
-    expected_index: int | None = None
-    truncate_from: int | None = None
-    keep_places: bool = False
-
-
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a recording."""
-
-    status: Literal["created", "unchanged", "replaced", "moved"]
-    turns: tuple[Turn, ...] = ()
-
-
-class TurnRange(msgspec.Struct, frozen=True, kw_only=True):
-    """Which turns of a conversation's history, by index, both ends included; `newest` takes them from the end.
-
-    The answer is in index order either way.
-    """
-
-    first: int = 0
-    last: int | None = None
-    limit: int | None = None
-    newest: bool = False
-
-
-class CallFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which tool calls of a conversation's history, newest first."""
-
-    tool_name: str | None = None
-    success: bool | None = None
-    limit: int = 100
-
-
-class TurnOutline(msgspec.Struct, frozen=True, kw_only=True):
-    """What recognition needs to know of a recorded turn: who said what, by hash, without system messages.
-
-    `steps` counts its tool calls and their results.
-    """
-
-    id: str
-    conversation_id: str
-    index: int
-    request_id: str | None
-    content_hash: str
-    steps: int
-    said: tuple[tuple[str, str], ...]
-
-
-class Outline(msgspec.Struct, frozen=True, kw_only=True):
-    """A conversation's history in outline, and where it goes on."""
-
-    next_index: int
-    next_sequence: int
-    turns: tuple[TurnOutline, ...]
-
-
-class PlacedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a tool call stands: the turn it belongs to, and its order there."""
-
-    turn_index: int
-    order: int
-
-
-class SearchScope(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to search: one conversation with its lineage, some projects, or the whole workspace when both are None."""
-
-    conversation_id: str | None = None
-    project_ids: tuple[str, ...] | None = None
-
-
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A passage that shares a term with the query."""
-
-    turn_id: str
-    passage: Passage
-
-
-class Candidates(msgspec.Struct, frozen=True, kw_only=True):
-    """What scoring needs: candidates, and the counts of the scope they were found in."""
-
-    candidates: tuple[Candidate, ...] = ()
-    passage_count: int = 0
-    turn_count: int = 0
-    average_length: float = 0.0
-    document_frequency: Mapping[str, int] = {}
-
-
-class HashRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The hashes kept for a message, tool result, context file or change."""
-
-    kind: str
-    content_hash: str | None
-    source_hash: str | None = None
-
-
-class Conversations(Protocol):
-    """Workspaces, projects and conversations."""
-
-    async def create(self, workspace: str, conversation: ConversationInfo, project: Project) -> ConversationInfo:
-        """Create a conversation and, where missing, its workspace and project; one that exists is returned as it is."""
-        ...
-
-    async def get(self, workspace: str, conversation_id: str) -> ConversationInfo | None:
+    async def held(self, conversation_id: str) -> Held | None:
         """Return a conversation, or None."""
         ...
 
-    async def change(self, workspace: str, conversation_id: str, change: ConversationChange, at: datetime) -> ConversationInfo | None:
-        """Change a conversation's title, tags, status or summary; None when there is none."""
+    async def find(self, where: ConversationFilter, limit: int) -> list[ConversationInfo]:
+        """Return conversations, the latest change first, then the latest made, then by id downwards."""
         ...
 
-    async def find(self, workspace: str, where: ConversationFilter, limit: int) -> list[ConversationInfo]:
-        """Return conversations, the latest change first."""
+    async def branches(self, conversation_id: str) -> list[Held]:
+        """Return the conversations that inherit from one, oldest first."""
         ...
 
-    async def branches(self, workspace: str, conversation_id: str) -> list[ConversationInfo]:
-        """Return the branches that fork from a conversation, oldest first."""
+    async def chain(self, conversation_id: str) -> list[Link]:
+        """Return a conversation, its parent, and so on to the eldest; nothing when there is no such conversation."""
         ...
 
-    async def remove(self, workspace: str, conversation_ids: list[str], *, keep_inherited: bool) -> Forgotten:
-        """Remove conversations and all that hangs from them; inherited turns stay with their branches when kept."""
+    async def projects(self) -> list[Project]:
+        """Return the projects of the workspace by name."""
         ...
 
-    async def projects(self, workspace: str) -> list[Project]:
-        """Return the projects of a workspace by name."""
+    async def create(self, held: Held, project: Project) -> None:
+        """Write a new conversation and, where missing, its workspace and project."""
         ...
 
-
-class Turns(Protocol):
-    """Turns with all their parts."""
-
-    async def record(self, workspace: str, conversation_id: str, recording: Recording, at: datetime) -> Outcome:
-        """Record turns, whole and once; `NotFoundError` when there is no such conversation."""
+    async def update(self, held: Held) -> None:
+        """Write a conversation as it is now, its parent included."""
         ...
 
-    async def rewrite(self, workspace: str, draft: Draft, was: str, at: datetime) -> Turn | None:
-        """Replace a turn in its place, if its content hash is still `was`; None when it has changed or gone."""
+    async def delete(self, conversation_id: str) -> None:
+        """Delete a conversation that no branch inherits from, with its turns and all that hangs from them."""
         ...
 
-    async def restore(
-        self, workspace: str, conversation: ConversationInfo, project: Project, drafts: tuple[Draft, ...], *, replace: bool
-    ) -> ConversationInfo:
-        """Create a conversation with all its turns at the places they carry, whole or not at all; replace one that exists if asked."""
-        ...
-
-    async def history(self, workspace: str, conversation_id: str, span: TurnRange) -> list[Turn]:
-        """Return whole turns of a conversation's history, ancestors' first."""
-        ...
-
-    async def by_id(self, workspace: str, turn_ids: list[str]) -> list[Turn]:
-        """Return whole turns by their ids, in the order asked for; unknown ones are left out."""
-        ...
-
-    async def outline(self, workspace: str, conversation_id: str, span: TurnRange) -> Outline:
-        """Return the outline of a conversation's history, ancestors' first."""
-        ...
-
-    async def calls(self, workspace: str, conversation_id: str, where: CallFilter) -> list[PlacedCall]:
-        """Return where the tool calls of a history stand, newest first."""
-        ...
-
-    async def forget_before(self, workspace: str, moment: datetime, project_ids: tuple[str, ...] | None) -> Forgotten:
-        """Forget the turns that ended before a moment, and the conversations this leaves empty."""
+    async def drop_unused(self) -> None:
+        """Delete the code files and projects that nothing names any more."""
         ...
 
 
-class Derived(Protocol):
-    """What was worked out from turns: passages to search, summaries, insights, scopes."""
+class TurnRows(Protocol):
+    """Turns with all their parts, by query."""
 
-    async def candidates(self, workspace: str, scope: SearchScope, terms: list[str], limit: int) -> Candidates:
-        """Return the passages of a scope that share a term, the most promising first; scope first, rank second."""
+    async def situation(self, conversation_id: str, request_id: str | None, cut_from: int | None) -> Situation | None:
+        """Return what a recording is decided by, or None when there is no such conversation; nobody else writes to it now."""
         ...
 
-    async def put_summaries(self, workspace: str, summaries: list[Summary]) -> None:
-        """Write summaries with the edges to their sources; one that exists is replaced."""
+    async def read(self, span: Span) -> list[StoredTurn]:
+        """Return whole turns in index order."""
         ...
 
-    async def summaries(self, workspace: str, conversation_id: str, level: int | None) -> list[Summary]:
-        """Return the summaries of a conversation by level and first turn."""
+    async def by_id(self, turn_ids: list[str]) -> list[StoredTurn]:
+        """Return whole turns in any order; unknown ones are left out."""
         ...
 
-    async def put_insights(self, workspace: str, insights: list[Insight]) -> None:
-        """Write insights of conversations; one that exists is replaced."""
+    async def passages(self, turn_ids: list[str]) -> dict[str, tuple[Passage, ...]]:
+        """Return the passages of turns, in their order."""
         ...
 
-    async def insights(self, workspace: str, conversation_id: str) -> list[Insight]:
-        """Return the insights of a conversation, oldest first."""
+    async def outline(self, span: Span) -> list[TurnOutline]:
+        """Return turns in outline, in index order."""
         ...
 
-    async def put_scopes(self, workspace: str, scopes: list[Scope]) -> None:
-        """Write code scopes of a project; one that exists is replaced."""
+    async def calls(self, span: Span, where: CallFilter) -> list[PlacedCall]:
+        """Return where tool calls stand, newest first."""
         ...
 
-    async def scopes(self, workspace: str, project_id: str, name: str | None) -> list[Scope]:
-        """Return the code scopes of a project by path and line, all or those of one name."""
+    async def count(self, span: Span) -> Count:
+        """Count what a span holds."""
+        ...
+
+    async def ended_before(self, moment: datetime, project_ids: tuple[str, ...] | None) -> list[tuple[str, str]]:
+        """Return the turns that ended before a moment, each with its conversation."""
+        ...
+
+    async def insert(self, conversation_id: str, turns: list[StoredTurn], advance: Advance | None) -> None:
+        """Write turns with all their parts and passages, and what they add to their conversation."""
+        ...
+
+    async def delete(self, turn_ids: list[str]) -> None:
+        """Delete turns with all their parts, and the summaries, of any level, that tell of them."""
+        ...
+
+    async def shift(self, conversation_id: str, after: int, by: int) -> None:
+        """Move the sequences of the messages after a turn."""
         ...
 
 
-class Audit(Protocol):
-    """Questions about the store itself."""
+class DerivedRows(Protocol):
+    """Passages to search, summaries, insights, scopes, by query."""
 
-    async def stats(self, workspace: str) -> Stats:
-        """Count what the workspace holds."""
+    async def candidates(self, area: Area, terms: list[str], limit: int) -> Candidates:
+        """Return the passages of an area that share a term, the most promising first, with the counts of the area."""
         ...
 
-    async def hashes(self, workspace: str, record_id: str) -> list[HashRecord]:
+    async def put_summary(self, summary: Summary, checksum: int) -> None:
+        """Write a summary with the edges to its sources, in the place of one with its id."""
+        ...
+
+    async def summaries(self, conversation_id: str, level: int | None) -> list[Summary]:
+        """Return summaries by level, first turn and id."""
+        ...
+
+    async def put_insight(self, insight: Insight, checksum: int) -> None:
+        """Write an insight, in the place of one with its id."""
+        ...
+
+    async def insights(self, conversation_id: str) -> list[Insight]:
+        """Return insights, oldest first, then by id."""
+        ...
+
+    async def put_scopes(self, project_id: str, scopes: list[tuple[Scope, int]]) -> None:
+        """Write scopes with their checksums, each in the place of one with its id."""
+        ...
+
+    async def scopes(self, project_id: str, name: str | None) -> list[Scope]:
+        """Return scopes by path, line and id, all or those of one name."""
+        ...
+
+    async def put_references(self, references: list[Reference]) -> None:
+        """Write that messages speak of scopes; what is known already, or names something that is not there, is left."""
+        ...
+
+    async def references(self, scope_id: str) -> list[Reference]:
+        """Return who speaks of a scope, by conversation and message."""
+        ...
+
+
+class AuditRows(Protocol):
+    """Questions about the store itself, by query."""
+
+    async def stats(self) -> Stats:
+        """Count what the workspace holds; the store's own address and size are filled in by the engine."""
+        ...
+
+    async def hashes(self, record_id: str) -> list[HashRecord]:
         """Return the hashes kept for a record; for a turn those of its messages."""
         ...
 
-    def damage(self, workspace: str) -> AsyncIterator[tuple[int, list[Damage]]]:
-        """Check every record, in pieces: how many were checked, and what is damaged."""
+    async def conversations(self) -> list[RecordKey]:
+        """Return every conversation to be checked."""
+        ...
+
+    async def turns(self, after: int | str | None, limit: int) -> list[RecordKey]:
+        """Return the next turns to be checked, in the order of their keys."""
+        ...
+
+    async def conversation(self, key: int | str) -> Held | None:
+        """Read one conversation by its key; `DamagedStoreError` when it cannot be read."""
+        ...
+
+    async def read(self, keys: list[int | str]) -> list[StoredTurn]:
+        """Read turns by their keys; `DamagedStoreError` when one cannot be read."""
         ...
 
 
-class Store(Protocol):
-    """A store: four facets, and an end."""
+class Transaction(Protocol):
+    """What a unit of work sees of one workspace."""
+
+    @property
+    def conversations(self) -> ConversationRows:
+        """Projects and conversations."""
+        ...
+
+    @property
+    def turns(self) -> TurnRows:
+        """Turns with all their parts."""
+        ...
+
+    @property
+    def derived(self) -> DerivedRows:
+        """What was worked out from turns."""
+        ...
+
+    @property
+    def audit(self) -> AuditRows:
+        """Questions about the store itself."""
+        ...
+
+
+Work = Callable[[Transaction], Coroutine[Any, Any, _T]]
+
+
+class Engine(Protocol):
+    """A database that runs units of work."""
 
     @property
     def url(self) -> str:
         """Where it is, without any password."""
         ...
 
-    @property
-    def conversations(self) -> Conversations:
-        """Workspaces, projects and conversations."""
+    async def read(self, workspace: str, work: Work[_T], *, settled: bool = False) -> _T:
+        """Run a unit of work that changes nothing; `settled` lets nobody write to what it looks at until it is done."""
         ...
 
-    @property
-    def turns(self) -> Turns:
-        """Turns with all their parts."""
+    async def write(self, workspace: str, work: Work[_T]) -> _T:
+        """Run a unit of work whole or not at all; when this returns, it survives the death of every process.
+
+        The work may run more than once, so it keeps nothing outside the transaction.
+        """
         ...
 
-    @property
-    def derived(self) -> Derived:
-        """What was worked out from turns."""
+    async def workspaces(self) -> list[str]:
+        """Return the names of all workspaces, for copying a whole store."""
         ...
 
-    @property
-    def audit(self) -> Audit:
-        """Questions about the store itself."""
+    async def damage(self) -> list[Damage]:
+        """Ask the database about its own health."""
+        ...
+
+    async def size_bytes(self) -> int:
+        """Return how much room it takes, or 0 when it does not tell."""
         ...
 
     async def erase(self) -> None:
@@ -325,5 +270,5 @@ class Store(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of everything the store holds open; what was acknowledged is already safe."""
+        """Let go of everything that is held open; what was acknowledged is already safe."""
         ...

@@ -12,11 +12,13 @@ import msgspec
 from recollect.errors import ConflictError, InputError
 from recollect.model import Turn
 from recollect.placing import Head, place_turn, place_turns
+from recollect.store.shapes import Span
 from recollect.text import shorten
 
 if TYPE_CHECKING:
-    from recollect.store.protocol import Recording
+    from recollect.store.shapes import Held, Link, Recording
 
+_replace = msgspec.structs.replace
 _LAST_MESSAGE_CHARS_MAX = 200
 
 
@@ -68,7 +70,7 @@ def plan(situation: Situation, recording: Recording) -> Plan:
         return Plan(status="created", insert=tuple(_kept(turn, head) for turn in turns))
     if recording.truncate_from is not None and recording.truncate_from < head.next_index:
         _refuse_shared(situation, recording.truncate_from)
-        head = msgspec.structs.replace(head, next_index=recording.truncate_from, next_sequence=situation.cut_sequence)
+        head = _replace(head, next_index=recording.truncate_from, next_sequence=situation.cut_sequence)
         return Plan(status="replaced", truncate_from=recording.truncate_from, insert=tuple(place_turns(turns, head)))
     return Plan(status="created", insert=tuple(place_turns(turns, head)))
 
@@ -131,28 +133,30 @@ def last_message(turns: tuple[Turn, ...]) -> str | None:
     return None
 
 
-class Ancestor(msgspec.Struct, frozen=True, kw_only=True):
-    """A conversation of a lineage, and the last index of it that is shown; None for the youngest, shown whole."""
-
-    key: int
-    conversation_id: str
-    last_index: int | None
-
-
-def lineage(chain: list[tuple[int, str, int | None]]) -> list[Ancestor]:
+def shown(chain: list[Link]) -> list[Span]:
     """Turn a chain (a conversation, its parent, …; each with the turn it forks from) into who shows which turns, oldest first."""
-    shown: list[Ancestor] = []
+    spans: list[Span] = []
     limit: int | None = None
-    for key, conversation_id, from_turn in chain:
-        shown.append(Ancestor(key=key, conversation_id=conversation_id, last_index=limit))
-        if from_turn is not None:
-            limit = from_turn if limit is None else min(limit, from_turn)
-    return list(reversed(shown))
+    for link in chain:
+        spans.append(Span(conversation_id=link.conversation_id, last=limit))
+        if link.from_turn is not None:
+            limit = link.from_turn if limit is None else min(limit, link.from_turn)
+    return spans[::-1]
 
 
-def chosen_heir(branches: list[tuple[int, int]]) -> int:
-    """Choose, of the branches of a conversation that goes (key, fork), the one that takes its turns: who shows the most, the oldest."""
-    return min(branches, key=lambda branch: (-branch[1], branch[0]))[0]
+def chosen_heir(branches: list[Held]) -> Held:
+    """Choose, of the branches of a conversation that goes, the one that takes its turns: who shows the most, the oldest."""
+    return max(branches, key=lambda branch: -1 if branch.conversation.from_turn is None else branch.conversation.from_turn)
+
+
+def adopted(branch: Held, gone: Held) -> Held:
+    """Return a branch of a conversation that goes as a branch of its parent: from where it forked, or where that did."""
+    forks = [n for n in (branch.conversation.from_turn, gone.conversation.from_turn) if n is not None]
+    from_turn = None if gone.parent_id is None else min(forks, default=None)
+    conversation = _replace(
+        branch.conversation, from_turn=from_turn, branch_of=None if gone.parent_id is None else gone.conversation.branch_of
+    )
+    return _replace(branch, conversation=conversation, parent_id=gone.parent_id)
 
 
 def checked_span(first: int, last: int | None) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from recollect.capture.clean import Cleaner
-    from recollect.store.protocol import Store
+    from recollect.store import Store
 
 _DAMAGE_SHOWN_MAX = 1_000
 

@@ -3,25 +3,48 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from recollect.errors import InputError
-from recollect.store.sqlite.audit import SqliteAudit
-from recollect.store.sqlite.conversations import SqliteConversations
+from recollect.running import run_now
+from recollect.store.sqlite.audit import file_damage, index_damage
 from recollect.store.sqlite.database import Database
-from recollect.store.sqlite.derived import SqliteDerived
-from recollect.store.sqlite.turns import SqliteTurns
+from recollect.store.sqlite.transaction import SqliteTransaction
+
+if TYPE_CHECKING:
+    from recollect.model import Damage
+    from recollect.store.protocol import Work
+
+_T = TypeVar("_T")
 
 
-class SqliteStore:
-    """The store protocol on one SQLite file."""
+class SqliteEngine:
+    """Units of work on one SQLite file."""
 
     def __init__(self, database: Database) -> None:
         self.url = f"sqlite://{database.path}"
         self._database = database
-        self.conversations = SqliteConversations(database)
-        self.turns = SqliteTurns(database)
-        self.derived = SqliteDerived(database)
-        self.audit = SqliteAudit(database, self.url)
+
+    async def read(self, workspace: str, work: Work[_T], *, settled: bool = False) -> _T:  # noqa: ARG002  what is read is one moment
+        """Run a unit of work that sees one moment of the file, which is settled in any case."""
+        return await self._database.read(lambda connection: run_now(work(SqliteTransaction(connection, workspace))))
+
+    async def write(self, workspace: str, work: Work[_T]) -> _T:
+        """Run a unit of work whole or not at all."""
+        return await self._database.write(lambda connection: run_now(work(SqliteTransaction(connection, workspace))))
+
+    async def workspaces(self) -> list[str]:
+        """Return the names of all workspaces."""
+        rows = await self._database.read(lambda connection: connection.rows("select name from workspace order by name"))
+        return [row[0] for row in rows]
+
+    async def damage(self) -> list[Damage]:
+        """Check the file, then its full-text index."""
+        return [*await self._database.read_afresh(file_damage), *await self._database.write(index_damage)]
+
+    async def size_bytes(self) -> int:
+        """Return the bytes of the file and its journal."""
+        return self._database.size_bytes()
 
     async def erase(self) -> None:
         """Empty the journal, so that nothing removed is left in any byte of the file."""
@@ -32,7 +55,7 @@ class SqliteStore:
         await self._database.close()
 
 
-async def open_sqlite(path: str, *, durability: str, threads: bool) -> SqliteStore:
+async def open_sqlite(path: str, *, durability: str, threads: bool) -> SqliteEngine:
     """Open a file, creating or migrating it as needed."""
     if not path or path.endswith("/") or "\0" in path:
         msg = f"a SQLite store needs the path of a file, not {path!r}: use sqlite:///path/to/memory.db"
@@ -45,4 +68,4 @@ async def open_sqlite(path: str, *, durability: str, threads: bool) -> SqliteSto
         raise InputError(msg)
     database = Database(Path(path).expanduser().absolute(), durability=durability, threads=threads)
     database.prepare()
-    return SqliteStore(database)
+    return SqliteEngine(database)

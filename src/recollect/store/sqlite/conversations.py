@@ -1,129 +1,174 @@
-"""Workspaces, projects and conversations in SQLite: queries and row mapping."""
+"""Projects and conversations in SQLite: queries and row mapping."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, LiteralString
 
 from recollect.clock import iso
+from recollect.limits import BRANCH_DEPTH_MAX, CONVERSATIONS_PER_PROJECT_MAX, PROJECTS_PER_WORKSPACE_MAX
 from recollect.model import Project
-from recollect.store.sqlite.removal import remove
-from recollect.store.sqlite.rows import SELECT_CONVERSATION, as_json, conversation_of
-from recollect.store.sqlite.sealing import create, get, sealed
+from recollect.store.shapes import Link
+from recollect.store.sqlite.numbering import checked, checked_workspace
+from recollect.store.sqlite.rows import SELECT_CONVERSATION, as_json, conversation_row, held_of
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from recollect.model import ConversationInfo
+    from recollect.store.shapes import ConversationFilter, Held
+    from recollect.store.sqlite.database import Connection
 
-    from recollect.model import ConversationInfo, Forgotten
-    from recollect.store.protocol import ConversationChange, ConversationFilter
-    from recollect.store.sqlite.database import Connection, Database
+_KEY: LiteralString = "(select pk from conversation where workspace_pk = (select pk from workspace where name = ?1) and uuid = ?2)"
 
 
 class SqliteConversations:
-    """The `Conversations` facet."""
+    """The `ConversationRows` of a transaction."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, connection: Connection, workspace: str) -> None:
+        self._connection = connection
+        self._workspace = workspace
 
-    async def create(self, workspace: str, conversation: ConversationInfo, project: Project) -> ConversationInfo:
-        """Create a conversation and, where missing, its workspace and project."""
-        return await self._database.write(lambda connection: create(connection, workspace, conversation, project, inherits=True))
-
-    async def get(self, workspace: str, conversation_id: str) -> ConversationInfo | None:
+    async def held(self, conversation_id: str) -> Held | None:
         """Return a conversation, or None."""
-        return await self._database.read(lambda connection: get(connection, workspace, conversation_id))
+        row = self._connection.row(SELECT_CONVERSATION + "where w.name = ? and c.uuid = ?", (self._workspace, conversation_id))
+        return None if row is None else held_of(row)
 
-    async def change(self, workspace: str, conversation_id: str, change: ConversationChange, at: datetime) -> ConversationInfo | None:
-        """Change a conversation's title, tags, status or summary."""
-        return await self._database.write(lambda connection: _change(connection, workspace, conversation_id, change, at))
-
-    async def find(self, workspace: str, where: ConversationFilter, limit: int) -> list[ConversationInfo]:
+    async def find(self, where: ConversationFilter, limit: int) -> list[ConversationInfo]:
         """Return conversations, the latest change first."""
-        return await self._database.read(lambda connection: _find(connection, workspace, where, limit))
+        rows = self._connection.rows(
+            SELECT_CONVERSATION
+            + """
+            where w.name = ?1
+                and (?2 is null or c.status = ?2)
+                and (?3 is null or p.uuid in (select value from json_each(?3)))
+                and (?4 is null or c.agent = ?4)
+                and (?5 is null or c.updated_at < ?5)
+                and (?6 is null or exists (
+                    select 1 from json_each(c.tags) tag where tag.value in (select value from json_each(?6))))
+            order by c.updated_at desc, c.created_at desc, c.uuid desc limit ?7
+            """,
+            (
+                self._workspace,
+                where.status,
+                as_json(where.project_ids) if where.project_ids is not None else None,
+                where.agent,
+                None if where.before is None else iso(where.before),
+                as_json(where.tags) if where.tags else None,
+                limit,
+            ),
+        )
+        return [held_of(row).conversation for row in rows]
 
-    async def branches(self, workspace: str, conversation_id: str) -> list[ConversationInfo]:
-        """Return the branches that fork from a conversation, oldest first."""
-        return await self._database.read(lambda connection: _branches(connection, workspace, conversation_id))
+    async def branches(self, conversation_id: str) -> list[Held]:
+        """Return the conversations that inherit from one, oldest first."""
+        rows = self._connection.rows(
+            SELECT_CONVERSATION + "where w.name = ? and parent.uuid = ? order by c.created_at, c.uuid", (self._workspace, conversation_id)
+        )
+        return [held_of(row) for row in rows]
 
-    async def remove(self, workspace: str, conversation_ids: list[str], *, keep_inherited: bool) -> Forgotten:
-        """Remove conversations and all that hangs from them."""
-        return await self._database.write(
-            lambda connection: remove(connection, workspace, conversation_ids, keep_inherited=keep_inherited),
+    async def chain(self, conversation_id: str) -> list[Link]:
+        """Return a conversation, its parent, and so on to the eldest."""
+        rows = self._connection.rows(
+            """
+            with recursive chain (uuid, from_turn, parent_pk, depth) as (
+                select uuid, from_turn, parent_pk, 0 from conversation
+                where workspace_pk = (select pk from workspace where name = ?1) and uuid = ?2
+                union all
+                select c.uuid, c.from_turn, c.parent_pk, depth + 1 from chain join conversation c on c.pk = chain.parent_pk where depth < ?3
+            )
+            select uuid, case when parent_pk is null then null else from_turn end from chain order by depth
+            """,
+            (self._workspace, conversation_id, BRANCH_DEPTH_MAX),
+        )
+        return [Link(conversation_id=row[0], from_turn=row[1]) for row in rows]
+
+    async def projects(self) -> list[Project]:
+        """Return the projects of the workspace by name."""
+        rows = self._connection.rows(
+            """
+            select p.uuid, p.name, p.root, p.external_id from project p join workspace w on w.pk = p.workspace_pk
+            where w.name = ? order by p.name, p.uuid
+            """,
+            (self._workspace,),
+        )
+        return [Project(id=row[0], name=row[1], root=row[2], external_id=row[3]) for row in rows]
+
+    async def create(self, held: Held, project: Project) -> None:
+        """Write a new conversation and, where missing, its workspace and project."""
+        workspace_pk = self._workspace_key()
+        project_pk = self._project_key(workspace_pk, project)
+        number = int(self._connection.value("select coalesce(max(number), 0) + 1 from conversation where project_pk = ?", (project_pk,)))
+        self._connection.run(
+            """
+            insert into conversation (workspace_pk, project_pk, number, uuid, title, tags, status, summary, agent, external_id, cwd,
+                created_at, updated_at, turn_count, message_count, next_index, next_sequence, last_message, branch_of, from_turn, checksum,
+                parent_pk)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+                (select pk from conversation where workspace_pk = ?1 and uuid = ?22))
+            """,
+            (
+                workspace_pk,
+                project_pk,
+                checked("conversations in a project", number, CONVERSATIONS_PER_PROJECT_MAX),
+                *conversation_row(held),
+                held.parent_id,
+            ),
         )
 
-    async def projects(self, workspace: str) -> list[Project]:
-        """Return the projects of a workspace by name."""
-        return await self._database.read(lambda connection: _projects(connection, workspace))
+    def _workspace_key(self) -> int:
+        key = self._connection.value("select pk from workspace where name = ?", (self._workspace,))
+        if key is None:
+            key = checked_workspace(self._connection.inserted("insert into workspace (name) values (?)", (self._workspace,)))
+        return int(key)
 
+    def _project_key(self, workspace_pk: int, project: Project) -> int:
+        key = self._connection.value("select pk from project where workspace_pk = ? and uuid = ?", (workspace_pk, project.id))
+        if key is not None:
+            return int(key)
+        number = int(self._connection.value("select coalesce(max(number), 0) + 1 from project where workspace_pk = ?", (workspace_pk,)))
+        return self._connection.inserted(
+            "insert into project (workspace_pk, number, uuid, name, root, external_id) values (?, ?, ?, ?, ?, ?)",
+            (
+                workspace_pk,
+                checked("projects in a workspace", number, PROJECTS_PER_WORKSPACE_MAX),
+                project.id,
+                project.name,
+                project.root,
+                project.external_id,
+            ),
+        )
 
-def _change(
-    connection: Connection, workspace: str, conversation_id: str, change: ConversationChange, at: datetime
-) -> ConversationInfo | None:
-    if get(connection, workspace, conversation_id) is None:
-        return None
-    connection.run(
-        """
-        update conversation set title = coalesce(?3, title), tags = coalesce(?4, tags), status = coalesce(?5, status),
-            summary = coalesce(?6, summary), updated_at = ?7
-        where uuid = ?2 and workspace_pk = (select pk from workspace where name = ?1)
-        """,
-        (
-            workspace,
-            conversation_id,
-            change.title,
-            None if change.tags is None else as_json(change.tags),
-            change.status,
-            change.summary,
-            iso(at),
-        ),
-    )
-    return sealed(connection, workspace, conversation_id)
+    async def update(self, held: Held) -> None:
+        """Write a conversation as it is now, its parent included."""
+        self._connection.run(
+            """
+            update conversation set uuid = ?2, title = ?3, tags = ?4, status = ?5, summary = ?6, agent = ?7, external_id = ?8, cwd = ?9,
+                created_at = ?10, updated_at = ?11, turn_count = ?12, message_count = ?13, next_index = ?14, next_sequence = ?15,
+                last_message = ?16, branch_of = ?17, from_turn = ?18, checksum = ?19,
+                parent_pk = (select pk from conversation parent where parent.workspace_pk = conversation.workspace_pk and uuid = ?20)
+            where uuid = ?2 and workspace_pk = (select pk from workspace where name = ?1)
+            """,
+            (self._workspace, *conversation_row(held), held.parent_id),
+        )
 
+    async def delete(self, conversation_id: str) -> None:
+        """Delete a conversation with its turns and all that hangs from them."""
+        self._connection.run(
+            "delete from conversation where workspace_pk = (select pk from workspace where name = ?) and uuid = ?",
+            (self._workspace, conversation_id),
+        )
 
-def _find(connection: Connection, workspace: str, where: ConversationFilter, limit: int) -> list[ConversationInfo]:
-    rows = connection.rows(
-        SELECT_CONVERSATION
-        + """
-        where w.name = ?1
-            and (?2 is null or c.status = ?2)
-            and (?3 is null or p.uuid in (select value from json_each(?3)))
-            and (?4 is null or c.agent = ?4)
-            and (?5 is null or c.updated_at < ?5)
-            and (?6 is null or exists (
-                select 1 from json_each(c.tags) tag where tag.value in (select value from json_each(?6))))
-        order by c.updated_at desc, c.pk desc limit ?7
-        """,
-        (
-            workspace,
-            where.status,
-            as_json(where.project_ids) if where.project_ids is not None else None,
-            where.agent,
-            None if where.before is None else iso(where.before),
-            as_json(where.tags) if where.tags else None,
-            limit,
-        ),
-    )
-    return [conversation_of(row) for row in rows]
-
-
-def _branches(connection: Connection, workspace: str, conversation_id: str) -> list[ConversationInfo]:
-    rows = connection.rows(
-        """
-        select c.uuid from conversation c
-        join conversation parent on parent.pk = c.parent_pk join workspace w on w.pk = parent.workspace_pk
-        where w.name = ? and parent.uuid = ? order by c.pk
-        """,
-        (workspace, conversation_id),
-    )
-    found = [get(connection, workspace, row[0]) for row in rows]
-    return [conversation for conversation in found if conversation is not None]
-
-
-def _projects(connection: Connection, workspace: str) -> list[Project]:
-    rows = connection.rows(
-        """
-        select p.uuid, p.name, p.root, p.external_id from project p join workspace w on w.pk = p.workspace_pk
-        where w.name = ? order by p.name, p.uuid
-        """,
-        (workspace,),
-    )
-    return [Project(id=row[0], name=row[1], root=row[2], external_id=row[3]) for row in rows]
+    async def drop_unused(self) -> None:
+        """Delete code files and projects that nothing names any more: a path can be a secret, too."""
+        self._connection.run(
+            """
+            delete from code_file where not exists (select 1 from access where code_file_pk = code_file.pk)
+                and not exists (select 1 from context_file where code_file_pk = code_file.pk)
+                and not exists (select 1 from code_change where code_file_pk = code_file.pk)
+                and not exists (select 1 from scope where code_file_pk = code_file.pk)
+            """,
+        )
+        self._connection.run(
+            """
+            delete from project where not exists (select 1 from conversation where project_pk = project.pk)
+                and not exists (select 1 from scope where project_pk = project.pk)
+            """,
+        )

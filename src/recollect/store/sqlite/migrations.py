@@ -28,7 +28,12 @@ def full_text(connection: apsw.Connection) -> None:
     connection.execute(_FULL_TEXT)
 
 
-MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (the_graph, full_text)
+def references(connection: apsw.Connection) -> None:
+    """Create the edge from a message to a scope; the next passage's number is asked of the passages themselves."""
+    connection.execute(_REFERENCES)
+
+
+MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (the_graph, full_text, references)
 
 _GRAPH: LiteralString = """
 create table workspace (
@@ -321,4 +326,15 @@ end;
 create trigger passage_terms_removed after delete on passage begin
     insert into passage_terms (passage_terms, rowid, terms) values ('delete', old.number, old.terms);
 end;
+"""
+
+_REFERENCES: LiteralString = """
+create table reference (
+    message_pk integer not null references message (pk) on delete cascade,
+    scope_pk integer not null references scope (pk) on delete cascade,
+    primary key (message_pk, scope_pk)
+) strict, without rowid;
+create index reference_by_scope on reference (scope_pk);
+
+alter table conversation drop column next_passage;
 """

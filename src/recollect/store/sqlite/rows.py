@@ -6,11 +6,13 @@ from collections import defaultdict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString
 
+import apsw
 import msgspec
 
 from recollect.clock import from_iso, iso
 from recollect.errors import DamagedStoreError
 from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, FileAccess, Message, ToolCall, ToolResult, Turn
+from recollect.store.shapes import Held, StoredTurn
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -27,8 +29,9 @@ SELECT_TURN: LiteralString = """
 """
 SELECT_CONVERSATION: LiteralString = """
     select c.uuid, c.title, c.tags, c.status, c.summary, c.agent, c.external_id, c.cwd, c.created_at, c.updated_at, c.turn_count,
-        c.message_count, c.last_message, c.branch_of, c.from_turn, p.uuid, p.name, c.checksum
+        c.message_count, c.last_message, c.branch_of, c.from_turn, p.uuid, p.name, c.checksum, c.next_index, c.next_sequence, parent.uuid
     from conversation c join workspace w on w.pk = c.workspace_pk join project p on p.pk = c.project_pk
+        left join conversation parent on parent.pk = c.parent_pk
 """
 
 
@@ -58,19 +61,19 @@ def as_bool(value: int | None) -> bool | None:
 
 
 @contextmanager
-def _readable() -> Generator[None]:
+def readable() -> Generator[None]:
     """Turn what a damaged row does to its reader into an error that says so."""
     try:
         yield
-    except (msgspec.DecodeError, UnicodeDecodeError, ValueError, TypeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError, TypeError, apsw.CorruptError) as error:
         msg = f"a stored row cannot be read ({error}): see `recollect verify`"
         raise DamagedStoreError(msg) from error
 
 
-def conversation_of(row: Row) -> ConversationInfo:
+def held_of(row: Row) -> Held:
     """Read a row of `SELECT_CONVERSATION`."""
-    with _readable():
-        return _conversation(row)
+    with readable():
+        return Held(conversation=_conversation(row), parent_id=row[20], next_index=row[18], next_sequence=row[19], checksum=row[17])
 
 
 def _conversation(row: Row) -> ConversationInfo:
@@ -78,6 +81,16 @@ def _conversation(row: Row) -> ConversationInfo:
         id=row[0], title=row[1], tags=texts(row[2]), status=row[3], summary=row[4], agent=row[5], external_id=row[6], cwd=row[7],
         created_at=from_iso(row[8]), updated_at=from_iso(row[9]), turn_count=row[10], message_count=row[11], last_message=row[12],
         branch_of=row[13], from_turn=row[14], project_id=row[15], project=row[16],
+    )  # fmt: skip
+
+
+def conversation_row(held: Held) -> Row:
+    """Write the columns of a conversation, from its uuid to its checksum."""
+    one = held.conversation
+    return (
+        one.id, one.title, as_json(one.tags), one.status, one.summary, one.agent, one.external_id, one.cwd, iso(one.created_at),
+        iso(one.updated_at), one.turn_count, one.message_count, held.next_index, held.next_sequence, one.last_message, one.branch_of,
+        one.from_turn, held.checksum,
     )  # fmt: skip
 
 
@@ -140,13 +153,13 @@ def checkpoint_row(part: Checkpoint, turn_pk: int) -> Row:
     )  # fmt: skip
 
 
-def read_turns(connection: Connection, rows: Sequence[Row]) -> list[tuple[Turn, int]]:
-    """Read whole turns, with their stored checksums, from rows of `SELECT_TURN`."""
-    with _readable():
+def read_turns(connection: Connection, rows: Sequence[Row]) -> list[StoredTurn]:
+    """Read whole turns from rows of `SELECT_TURN`."""
+    with readable():
         return _read_turns(connection, rows)
 
 
-def _read_turns(connection: Connection, rows: Sequence[Row]) -> list[tuple[Turn, int]]:
+def _read_turns(connection: Connection, rows: Sequence[Row]) -> list[StoredTurn]:
     keys = as_json([row[0] for row in rows])
     messages = _messages(connection, keys)
     calls = _calls(connection, keys)
@@ -154,15 +167,15 @@ def _read_turns(connection: Connection, rows: Sequence[Row]) -> list[tuple[Turn,
     changes = _changes(connection, keys)
     checkpoints = _checkpoints(connection, keys)
     return [
-        (
-            Turn(
+        StoredTurn(
+            turn=Turn(
                 conversation_id=row[1], id=row[2], index=row[3], request_id=row[4], request_ordinal=row[5], status=row[6], model=row[7],
                 chat_mode=row[8], finish_reason=row[9], prompt_tokens=row[10], completion_tokens=row[11], request_attempt_id=row[12],
                 base_chat_id=row[13], related_artifacts=texts(row[14]), char_count=row[15], started_at=moment(row[16]),
                 ended_at=moment(row[17]), content_hash=row[18], messages=tuple(messages[row[0]]), tool_calls=tuple(calls[row[0]]),
                 context_files=tuple(context_files[row[0]]), changes=tuple(changes[row[0]]), checkpoints=tuple(checkpoints[row[0]]),
             ),
-            row[19],
+            checksum=row[19],
         )
         for row in rows
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The rows of a turn, written and deleted as one: shared by the facets of the SQLite store."""
+"""The rows of a turn, written as one."""
 
 from __future__ import annotations
 
@@ -6,60 +6,36 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.errors import NotFoundError
 from recollect.limits import PASSAGES_PER_CONVERSATION_MAX
-from recollect.placing import checksum
-from recollect.store.recording import last_message
-from recollect.store.sqlite.lineage import ancestors
-from recollect.store.sqlite.numbering import checked, conversation_range
+from recollect.store.sqlite.numbering import Range, checked
 from recollect.store.sqlite.rows import (
-    SELECT_TURN,
     as_json,
     call_row,
     change_row,
     checkpoint_row,
     context_file_row,
     message_row,
-    read_turns,
     result_row,
     turn_row,
 )
 
 if TYPE_CHECKING:
-    from recollect.model import Passage, ToolCall, Turn
-    from recollect.store.sqlite.database import Connection, Row
+    from recollect.model import ToolCall, Turn
+    from recollect.store.shapes import StoredTurn
+    from recollect.store.sqlite.database import Connection
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The conversation that is written to: its keys, its numbers, and where it goes on."""
+    """The conversation that is written to: its keys, and the numbers its passages may have."""
 
     key: int
     project_pk: int
-    first_passage: int
-    next_passage: int
-    next_index: int
-    next_sequence: int
-    inherited_to: int
+    passages: Range
 
 
-def target_of(connection: Connection, workspace: str, conversation_id: str) -> Target:
-    """Return the conversation that is written to, or raise `NotFoundError`."""
-    row = connection.row(
-        """
-        select pk, project_pk, workspace_pk, (select number from project where pk = project_pk), number, next_passage, next_index,
-            next_sequence, case when parent_pk is null then -1 else from_turn end
-        from conversation where workspace_pk = (select pk from workspace where name = ?) and uuid = ?
-        """,
-        (workspace, conversation_id),
-    )
-    if row is None:
-        msg = f"there is no conversation {conversation_id!r} in workspace {workspace!r}: `recollect conversations` lists them"
-        raise NotFoundError(msg)
-    return Target(row[0], row[1], conversation_range(row[2], row[3], row[4])[0], row[5], row[6], row[7], row[8])
-
-
-def insert_turn(connection: Connection, target: Target, turn: Turn, passages: tuple[Passage, ...], next_passage: int) -> int:
-    """Insert a turn with all its parts; returns the place of the next passage."""
+def insert_turn(connection: Connection, target: Target, stored: StoredTurn, number: int) -> int:
+    """Insert a turn with all its parts; `number` is its first passage's, and what comes back is the one after its last."""
+    turn, passages = stored.turn, stored.passages
     turn_pk = connection.inserted(
         """
         insert into turn (conversation_pk, uuid, turn_index, request_id, request_ordinal, status, model, chat_mode, finish_reason,
@@ -67,7 +43,7 @@ def insert_turn(connection: Connection, target: Target, turn: Turn, passages: tu
             content_hash, checksum)
         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        turn_row(turn, target.key, checksum(turn)),
+        turn_row(turn, target.key, stored.checksum),
     )
     connection.run_many(
         """
@@ -82,12 +58,12 @@ def insert_turn(connection: Connection, target: Target, turn: Turn, passages: tu
         _insert_calls(connection, turn_pk, turn.tool_calls, files)
     if turn.context_files or turn.changes or turn.checkpoints:
         _insert_parts(connection, turn_pk, turn, files)
-    following = checked("passages in a conversation", next_passage + len(passages), PASSAGES_PER_CONVERSATION_MAX)
-    first = target.first_passage + next_passage
+    following = number + len(passages)
+    checked("passages in a conversation", following - 1 - target.passages[0], PASSAGES_PER_CONVERSATION_MAX)
     connection.run_many(
         "insert into passage (number, turn_pk, part, ordinal, start, end, length, terms) values (?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (first + n, turn_pk, part.part, part.ordinal, part.start, part.end, part.terms.count(" ") + 1, part.terms)
+            (number + n, turn_pk, part.part, part.ordinal, part.start, part.end, part.terms.count(" ") + 1, part.terms)
             for n, part in enumerate(passages)
         ],
     )
@@ -168,41 +144,3 @@ def _file_keys(connection: Connection, project_pk: int, turn: Turn) -> dict[str,
         elif language is not None:
             connection.run("update code_file set language = coalesce(language, ?) where pk = ?", (language, keys[path]))
     return keys
-
-
-def delete_turns(connection: Connection, turn_keys: list[int]) -> None:
-    """Delete turns with all their parts, and the summaries, of any level, that speak of them."""
-    keys = as_json(turn_keys)
-    connection.run(
-        """
-        delete from summary where pk in (
-            with recursive told (pk) as (
-                select summary_pk from summary_source where turn_pk in (select value from json_each(?))
-                union select summary_pk from told join summary_source on source_pk = told.pk
-            )
-            select pk from told
-        )
-        """,
-        (keys,),
-    )
-    connection.run("delete from turn where pk in (select value from json_each(?))", (keys,))
-
-
-def shift_sequences(connection: Connection, key: int, after: int, by: int) -> None:
-    """Move the sequences of the messages after a turn."""
-    connection.run(
-        "update message set sequence = sequence + ? where turn_pk in (select pk from turn where conversation_pk = ? and turn_index > ?)",
-        (by, key, after),
-    )
-
-
-def retell(connection: Connection, key: int) -> None:
-    """Let a list entry tell the last thing that is still said in what the conversation shows."""
-    newest: list[Row] = []
-    for ancestor in reversed(ancestors(connection, key)):
-        newest = newest or connection.rows(
-            SELECT_TURN + "where c.pk = ?1 and (?2 is null or turn_index <= ?2) order by turn_index desc limit 1",
-            (ancestor.key, ancestor.last_index),
-        )
-    said = last_message(tuple(turn for turn, _ in read_turns(connection, newest)))
-    connection.run("update conversation set last_message = ? where pk = ?", (said, key))

@@ -1,0 +1,77 @@
+"""Questions about a store itself: how much it holds, which hashes it kept, what is damaged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from recollect.errors import DamagedStoreError
+from recollect.limits import TURNS_PER_PAGE
+from recollect.model import Damage
+from recollect.placing import checksum
+from recollect.store.integrity import damage_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from recollect.model import Stats
+    from recollect.store.protocol import Engine, Transaction
+    from recollect.store.shapes import HashRecord, RecordKey
+
+
+class Audit:
+    """Questions about the store itself."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def stats(self, workspace: str) -> Stats:
+        """Count what the workspace holds."""
+        counted = await self._engine.read(workspace, lambda transaction: transaction.audit.stats())
+        return msgspec.structs.replace(counted, store=self._engine.url, size_bytes=await self._engine.size_bytes())
+
+    async def hashes(self, workspace: str, record_id: str) -> list[HashRecord]:
+        """Return the hashes kept for a record; for a turn those of its messages."""
+        return await self._engine.read(workspace, lambda transaction: transaction.audit.hashes(record_id))
+
+    async def damage(self, workspace: str) -> AsyncIterator[tuple[int, list[Damage]]]:
+        """Check the database, then every conversation and turn of the workspace, in pieces: how many, and what is damaged."""
+        yield 0, await self._engine.damage()
+        yield await self._engine.read(workspace, _conversation_damage)
+        after: int | str | None = None
+        while True:
+            keys = await self._engine.read(workspace, lambda transaction, start=after: transaction.audit.turns(start, TURNS_PER_PAGE))
+            if not keys:
+                return
+            after = keys[-1].key
+            yield len(keys), await self._engine.read(workspace, lambda transaction, page=keys: _turn_damage(transaction, page))
+
+
+async def _conversation_damage(transaction: Transaction) -> tuple[int, list[Damage]]:
+    """Read the conversations one by one, so that an unreadable one hides no other."""
+    keys = await transaction.audit.conversations()
+    reasons = [(key, await _reason(transaction, key)) for key in keys]
+    found = [Damage(kind="conversation", id=key.id, conversation_id=key.id, reason=reason) for key, reason in reasons if reason is not None]
+    return len(keys), found
+
+
+async def _reason(transaction: Transaction, key: RecordKey) -> str | None:
+    """Return why a conversation is not what was written, or None."""
+    try:
+        held = await transaction.audit.conversation(key.key)
+        is_right = held is not None and checksum(held.conversation) == held.checksum
+    except DamagedStoreError as error:
+        return str(error)
+    return None if is_right else "a stored row does not match the checksum"
+
+
+async def _turn_damage(transaction: Transaction, keys: list[RecordKey]) -> list[Damage]:
+    """Read turns together, or one by one when one of them is unreadable, so that it hides no other."""
+    try:
+        stored = await transaction.audit.read([key.key for key in keys])
+        return [damage for one in stored for damage in damage_of(one.turn, one.checksum)]
+    except DamagedStoreError as error:
+        if len(keys) == 1:
+            return [Damage(kind="turn", id=keys[0].id, conversation_id=keys[0].conversation_id, reason=str(error))]
+        return [damage for key in keys for damage in await _turn_damage(transaction, [key])]

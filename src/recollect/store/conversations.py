@@ -1,0 +1,101 @@
+"""Conversations created, changed, found and removed: what it means, for every store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from recollect.errors import TooLargeError
+from recollect.limits import BRANCH_DEPTH_MAX
+from recollect.model import Forgotten
+from recollect.store.lineage import below, recounted, retold, sealed
+from recollect.store.removal import remove
+from recollect.store.shapes import Held
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from recollect.model import ConversationInfo, Project
+    from recollect.store.protocol import Engine, Transaction
+    from recollect.store.shapes import ConversationChange, ConversationFilter
+
+_replace = msgspec.structs.replace
+
+
+class Conversations:
+    """Workspaces, projects and conversations."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def create(self, workspace: str, conversation: ConversationInfo, project: Project) -> ConversationInfo:
+        """Create a conversation and, where missing, its workspace and project; one that exists is returned as it is."""
+        return await self._engine.write(workspace, lambda transaction: create(transaction, conversation, project, inherits=True))
+
+    async def get(self, workspace: str, conversation_id: str) -> ConversationInfo | None:
+        """Return a conversation, or None."""
+        held = await self.held(workspace, conversation_id)
+        return None if held is None else held.conversation
+
+    async def held(self, workspace: str, conversation_id: str) -> Held | None:
+        """Return a conversation with its parent and where it goes on, or None."""
+        return await self._engine.read(workspace, lambda transaction: transaction.conversations.held(conversation_id))
+
+    async def change(self, workspace: str, conversation_id: str, change: ConversationChange, at: datetime) -> ConversationInfo | None:
+        """Change a conversation's title, tags, status or summary; None when there is none."""
+        return await self._engine.write(workspace, lambda transaction: _change(transaction, conversation_id, change, at))
+
+    async def find(self, workspace: str, where: ConversationFilter, limit: int) -> list[ConversationInfo]:
+        """Return conversations, the latest change first."""
+        return await self._engine.read(workspace, lambda transaction: transaction.conversations.find(where, limit))
+
+    async def branches(self, workspace: str, conversation_id: str) -> list[ConversationInfo]:
+        """Return the branches that fork from a conversation, oldest first."""
+        found = await self._engine.read(workspace, lambda transaction: transaction.conversations.branches(conversation_id))
+        return [held.conversation for held in found]
+
+    async def below(self, workspace: str, conversation_ids: list[str]) -> list[Held]:
+        """Return every branch below conversations, each after the one it inherits from."""
+        return await self._engine.read(workspace, lambda transaction: below(transaction, conversation_ids))
+
+    async def remove(self, workspace: str, conversation_ids: list[str], *, keep_inherited: bool) -> Forgotten:
+        """Remove conversations and all that hangs from them; inherited turns stay with their branches when kept."""
+        if not conversation_ids:
+            return Forgotten()
+        return await self._engine.write(workspace, lambda transaction: remove(transaction, conversation_ids, keep_inherited=keep_inherited))
+
+    async def projects(self, workspace: str) -> list[Project]:
+        """Return the projects of a workspace by name."""
+        return await self._engine.read(workspace, lambda transaction: transaction.conversations.projects())
+
+
+async def create(transaction: Transaction, conversation: ConversationInfo, project: Project, *, inherits: bool) -> ConversationInfo:
+    """Create a conversation; as a branch it inherits its parent's turns, unless it brings them along."""
+    known = await transaction.conversations.held(conversation.id)
+    if known is not None:
+        return known.conversation
+    parent_id = None
+    if conversation.branch_of is not None and inherits:
+        depth = len(await transaction.conversations.chain(conversation.branch_of))
+        if depth >= BRANCH_DEPTH_MAX:
+            msg = f"branches are at most {BRANCH_DEPTH_MAX} deep: export conversation {conversation.branch_of} and import it as a new one"
+            raise TooLargeError(msg)
+        parent_id = conversation.branch_of if depth else None
+    empty = _replace(conversation, turn_count=0, message_count=0, last_message=None, project_id=project.id, project=project.name)
+    held = Held(conversation=empty, parent_id=parent_id)
+    if parent_id is not None:
+        held = await retold(transaction, await recounted(transaction, held))
+    await transaction.conversations.create(sealed(held), project)
+    written = await transaction.conversations.held(conversation.id) or held  # a project that was there keeps the name it has
+    return written.conversation
+
+
+async def _change(transaction: Transaction, conversation_id: str, change: ConversationChange, at: datetime) -> ConversationInfo | None:
+    held = await transaction.conversations.held(conversation_id)
+    if held is None:
+        return None
+    wanted = {name: value for name, value in msgspec.structs.asdict(change).items() if value is not None}
+    changed = sealed(_replace(held, conversation=_replace(held.conversation, updated_at=at, **wanted)))
+    await transaction.conversations.update(changed)
+    return changed.conversation

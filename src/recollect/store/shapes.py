@@ -1,0 +1,215 @@
+"""What is asked of a store, what it answers, and what passes between its facets and a backend: frozen, without meaning of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from recollect.model import ConversationInfo, ConversationStatus, Passage, Turn
+
+
+class ConversationFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which conversations: every given condition must hold, any of the tags."""
+
+    status: ConversationStatus | None = None
+    tags: tuple[str, ...] = ()
+    project_ids: tuple[str, ...] | None = None
+    agent: str | None = None
+    before: datetime | None = None
+
+
+class ConversationChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What to change of a conversation; None leaves it as it is."""
+
+    title: str | None = None
+    tags: tuple[str, ...] | None = None
+    status: ConversationStatus | None = None
+    summary: str | None = None
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn that has no place yet, with the passages it is searched by."""
+
+    turn: Turn
+    passages: tuple[Passage, ...] = ()
+
+
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
+    """Turns to be recorded together.
+
+    `expected_index` is the index the caller believes comes next: when the conversation has moved on meanwhile, nothing
+    is written and the outcome is *moved*. `truncate_from` removes the conversation's own turns from that index on, in
+    the same transaction. `keep_places` records turns at the indexes and sequences they carry, for restoring.
+    """
+
+    drafts: tuple[Draft, ...]
+    request_id: str | None = None
+    replace: bool = False
+    expected_index: int | None = None
+    truncate_from: int | None = None
+    keep_places: bool = False
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a recording."""
+
+    status: Literal["created", "unchanged", "replaced", "moved"]
+    turns: tuple[Turn, ...] = ()
+
+
+class TurnRange(msgspec.Struct, frozen=True, kw_only=True):
+    """Which turns of a conversation's history, by index, both ends included; `newest` takes them from the end.
+
+    The answer is in index order either way.
+    """
+
+    first: int = 0
+    last: int | None = None
+    limit: int | None = None
+    newest: bool = False
+
+
+class CallFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which tool calls of a conversation's history, newest first."""
+
+    tool_name: str | None = None
+    success: bool | None = None
+    limit: int = 100
+
+
+class TurnOutline(msgspec.Struct, frozen=True, kw_only=True):
+    """What recognition needs to know of a recorded turn: who said what, by hash, without system messages.
+
+    `steps` counts its tool calls and their results.
+    """
+
+    id: str
+    conversation_id: str
+    index: int
+    request_id: str | None
+    content_hash: str
+    steps: int
+    said: tuple[tuple[str, str], ...]
+
+
+class Outline(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation's history in outline, and where it goes on."""
+
+    next_index: int
+    next_sequence: int
+    turns: tuple[TurnOutline, ...]
+
+
+class PlacedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a tool call stands: the turn it belongs to, and its order there."""
+
+    turn_index: int
+    order: int
+
+
+class SearchScope(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to search: one conversation with its lineage, some projects, or the whole workspace when both are None."""
+
+    conversation_id: str | None = None
+    project_ids: tuple[str, ...] | None = None
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A passage that shares a term with the query."""
+
+    turn_id: str
+    conversation_id: str
+    turn_index: int
+    passage: Passage
+
+
+class Candidates(msgspec.Struct, frozen=True, kw_only=True):
+    """What scoring needs: candidates, and the counts of the scope they were found in."""
+
+    candidates: tuple[Candidate, ...] = ()
+    passage_count: int = 0
+    turn_count: int = 0
+    average_length: float = 0.0
+    document_frequency: Mapping[str, int] = {}
+
+
+class HashRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The hashes kept for a message, tool result, context file or change."""
+
+    kind: str
+    content_hash: str | None
+    source_hash: str | None = None
+
+
+# What passes between the facets and a backend
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation as a store holds it: with the parent it inherits from, where it goes on, and the checksum of its own fields."""
+
+    conversation: ConversationInfo
+    parent_id: str | None = None
+    next_index: int = 0
+    next_sequence: int = 0
+    checksum: int = 0
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation of a lineage; `from_turn` is the last turn it inherits, None when it inherits nothing."""
+
+    conversation_id: str
+    from_turn: int | None = None
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation's own turns in a range of indexes, both ends included; `newest` counts the limit from the end."""
+
+    conversation_id: str
+    first: int = 0
+    last: int | None = None
+    limit: int | None = None
+    newest: bool = False
+
+
+class Count(msgspec.Struct, frozen=True, kw_only=True):
+    """How much a span holds, and the numbers that follow it."""
+
+    turns: int = 0
+    messages: int = 0
+    next_index: int = 0
+    next_sequence: int = 0
+
+
+class StoredTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn as it is stored: in its place, with the checksum over all its rows; passages only on the way in."""
+
+    turn: Turn
+    checksum: int
+    passages: tuple[Passage, ...] = ()
+
+
+class Advance(msgspec.Struct, frozen=True, kw_only=True):
+    """What turns at the end add to their conversation."""
+
+    turns: int
+    messages: int
+    at: datetime
+    last_message: str | None
+
+
+class Area(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to look for passages: some spans, some projects, or the whole workspace when both are None."""
+
+    spans: tuple[Span, ...] | None = None
+    project_ids: tuple[str, ...] | None = None
+
+
+class RecordKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation or turn to be checked; `key` is the backend's own, the ids are as readable as they are."""
+
+    key: int | str
+    id: str
+    conversation_id: str

@@ -1,0 +1,183 @@
+"""Turns recorded, rewritten, restored and read through a lineage: what it means, for every store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from recollect.placing import checksum, place_turn
+from recollect.store.conversations import create
+from recollect.store.integrity import in_order, intact
+from recollect.store.lineage import asked_of, counted_anew, counted_below, existing, not_found, spans_of
+from recollect.store.recording import checked_span, last_message, plan
+from recollect.store.removal import forget_before, remove
+from recollect.store.shapes import Advance, Draft, Outcome, Outline, PlacedCall, Recording, Span, StoredTurn, TurnOutline, TurnRange
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from recollect.model import ConversationInfo, Forgotten, Project, Turn
+    from recollect.store.protocol import Engine, Transaction
+    from recollect.store.shapes import CallFilter, Held
+
+_replace = msgspec.structs.replace
+
+
+class Turns:
+    """Turns with all their parts."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def record(self, workspace: str, conversation_id: str, recording: Recording, at: datetime) -> Outcome:
+        """Record turns, whole and once; `NotFoundError` when there is no such conversation."""
+        return await self._engine.write(workspace, lambda transaction: _record(transaction, workspace, conversation_id, recording, at))
+
+    async def rewrite(self, workspace: str, draft: Draft, was: str, at: datetime) -> Turn | None:
+        """Replace a turn in its place, if its content hash is still `was`; None when it has changed or gone."""
+        return await self._engine.write(workspace, lambda transaction: _rewrite(transaction, workspace, draft, was, at))
+
+    async def restore(
+        self, workspace: str, conversation: ConversationInfo, project: Project, drafts: tuple[Draft, ...], *, replace: bool
+    ) -> ConversationInfo:
+        """Create a conversation with all its turns at the places they carry, whole or not at all; replace one that exists if asked."""
+        return await self._engine.write(
+            workspace, lambda transaction: _restore(transaction, workspace, conversation, project, drafts, replace=replace)
+        )
+
+    async def history(self, workspace: str, conversation_id: str, span: TurnRange) -> list[Turn]:
+        """Return whole turns of a conversation's history, ancestors' first."""
+        checked_span(span.first, span.last)
+        return await self._engine.read(workspace, lambda transaction: _history(transaction, workspace, conversation_id, span))
+
+    async def by_id(self, workspace: str, turn_ids: list[str]) -> list[Turn]:
+        """Return whole turns by their ids, in the order asked for; unknown ones are left out."""
+        return await self._engine.read(workspace, lambda transaction: _by_id(transaction, turn_ids)) if turn_ids else []
+
+    async def outline(self, workspace: str, conversation_id: str, span: TurnRange) -> Outline:
+        """Return the outline of a conversation's history, ancestors' first."""
+        return await self._engine.read(workspace, lambda transaction: _outline(transaction, workspace, conversation_id, span), settled=True)
+
+    async def calls(self, workspace: str, conversation_id: str, where: CallFilter) -> list[PlacedCall]:
+        """Return where the tool calls of a history stand, newest first."""
+        return await self._engine.read(workspace, lambda transaction: _calls(transaction, workspace, conversation_id, where))
+
+    async def forget_before(self, workspace: str, moment: datetime, project_ids: tuple[str, ...] | None) -> Forgotten:
+        """Forget the turns that ended before a moment, and the conversations this leaves empty."""
+        return await self._engine.write(workspace, lambda transaction: forget_before(transaction, moment, project_ids))
+
+
+async def _record(transaction: Transaction, workspace: str, conversation_id: str, recording: Recording, at: datetime) -> Outcome:
+    situation = await transaction.turns.situation(conversation_id, recording.request_id, recording.truncate_from)
+    if situation is None:
+        raise not_found(workspace, conversation_id)
+    decided = plan(situation, recording)
+    if decided.status in {"unchanged", "moved"}:
+        return Outcome(status=decided.status, turns=decided.insert)
+    turns = _stored(decided.insert, recording.drafts)
+    if decided.status == "created" and not recording.keep_places:
+        await transaction.turns.insert(conversation_id, turns, _advance(decided.insert, at))
+        return Outcome(status="created", turns=decided.insert)
+    cut = (
+        [] if decided.truncate_from is None else await _ids(transaction, Span(conversation_id=conversation_id, first=decided.truncate_from))
+    )
+    if decided.remove_ids or cut:
+        await transaction.turns.delete([*decided.remove_ids, *cut])
+    if decided.shift_after is not None:
+        await transaction.turns.shift(conversation_id, decided.shift_after, decided.shift_by)
+    await transaction.turns.insert(conversation_id, turns, None)
+    held = _touched(await existing(transaction, workspace, conversation_id), at)
+    await counted_anew(transaction, held if decided.truncate_from is None else _replace(held, next_index=0, next_sequence=0))
+    return Outcome(status=decided.status, turns=decided.insert)
+
+
+def _stored(turns: Sequence[Turn], drafts: Sequence[Draft]) -> list[StoredTurn]:
+    return [StoredTurn(turn=turn, checksum=checksum(turn), passages=draft.passages) for turn, draft in zip(turns, drafts, strict=True)]
+
+
+def _advance(turns: tuple[Turn, ...], at: datetime) -> Advance:
+    messages = sum(len(turn.messages) for turn in turns)
+    return Advance(turns=len(turns), messages=messages, at=at, last_message=last_message(turns))
+
+
+async def _ids(transaction: Transaction, span: Span) -> list[str]:
+    return [turn.id for turn in await transaction.turns.outline(span)]
+
+
+def _touched(held: Held, at: datetime) -> Held:
+    return _replace(held, conversation=_replace(held.conversation, updated_at=at))
+
+
+async def _restore(
+    transaction: Transaction, workspace: str, conversation: ConversationInfo, project: Project, drafts: tuple[Draft, ...], *, replace: bool
+) -> ConversationInfo:
+    if replace:
+        await remove(transaction, [conversation.id], keep_inherited=True)
+    await create(transaction, conversation, project, inherits=False)
+    await _record(transaction, workspace, conversation.id, Recording(drafts=drafts, keep_places=True), conversation.updated_at)
+    return (await existing(transaction, workspace, conversation.id)).conversation
+
+
+async def _rewrite(transaction: Transaction, workspace: str, draft: Draft, was: str, at: datetime) -> Turn | None:
+    turn = draft.turn
+    if await transaction.turns.situation(turn.conversation_id, None, None) is None:
+        raise not_found(workspace, turn.conversation_id)
+    standing = [stored.turn for stored in await transaction.turns.by_id([turn.id])]
+    if not standing or standing[0].content_hash != was or standing[0].conversation_id != turn.conversation_id:
+        return None
+    held = _touched(await existing(transaction, workspace, turn.conversation_id), at)
+    first = standing[0].first_sequence if standing[0].messages else held.next_sequence
+    placed = place_turn(turn, turn.conversation_id, turn.index, first)
+    await transaction.turns.delete([turn.id])
+    await _shift_after(transaction, turn.conversation_id, placed.index, len(placed.messages) - len(standing[0].messages))
+    await transaction.turns.insert(turn.conversation_id, _stored([placed], [draft]), None)
+    await counted_anew(transaction, held)
+    await counted_below(transaction, turn.conversation_id)
+    return placed
+
+
+async def _shift_after(transaction: Transaction, conversation_id: str, index: int, by: int) -> None:
+    """Move the sequences after a turn, in its conversation and in every branch that shows the turn."""
+    if by == 0:
+        return
+    await transaction.turns.shift(conversation_id, index, by)
+    for branch in await transaction.conversations.branches(conversation_id):
+        if branch.conversation.from_turn is not None and branch.conversation.from_turn >= index:
+            await transaction.conversations.update(_replace(branch, next_sequence=branch.next_sequence + by))
+            await _shift_after(transaction, branch.conversation.id, index, by)
+
+
+async def _history(transaction: Transaction, workspace: str, conversation_id: str, asked: TurnRange) -> list[Turn]:
+    found: list[Turn] = []
+    for span in asked_of(await spans_of(transaction, workspace, conversation_id), asked):
+        limit = None if asked.limit is None else asked.limit - len(found)
+        if limit is None or limit > 0:
+            part = [intact(stored.turn, stored.checksum) for stored in await transaction.turns.read(_replace(span, limit=limit))]
+            found = [*part, *found] if asked.newest else [*found, *part]
+    return in_order(found, asked.first, asked.last)
+
+
+async def _by_id(transaction: Transaction, turn_ids: list[str]) -> list[Turn]:
+    found = {stored.turn.id: intact(stored.turn, stored.checksum) for stored in await transaction.turns.by_id(turn_ids)}
+    return [found[turn_id] for turn_id in turn_ids if turn_id in found]
+
+
+async def _outline(transaction: Transaction, workspace: str, conversation_id: str, asked: TurnRange) -> Outline:
+    held = await existing(transaction, workspace, conversation_id)
+    found: list[TurnOutline] = []
+    for span in asked_of(await spans_of(transaction, workspace, conversation_id), asked):
+        limit = None if asked.limit is None else asked.limit - len(found)
+        if limit is None or limit > 0:
+            part = await transaction.turns.outline(_replace(span, limit=limit))
+            found = [*part, *found] if asked.newest else [*found, *part]
+    return Outline(next_index=held.next_index, next_sequence=held.next_sequence, turns=tuple(found))
+
+
+async def _calls(transaction: Transaction, workspace: str, conversation_id: str, where: CallFilter) -> list[PlacedCall]:
+    found: list[PlacedCall] = []
+    for span in reversed(await spans_of(transaction, workspace, conversation_id)):
+        if where.limit > len(found):
+            found += await transaction.turns.calls(span, _replace(where, limit=where.limit - len(found)))
+    return found
