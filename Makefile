@@ -8,7 +8,7 @@ export UV_LINK_MODE := copy
 # samples and benchmark data, when there is a folder of them beside the checkout
 export RECOLLECT_DATA ?= $(wildcard $(CURDIR)/../shared)
 
-.PHONY: run demo test lint types unit bench soak setup clean generate
+.PHONY: run demo test lint types unit bench soak setup clean generate neo4j neo4j-jars
 
 run: demo
 
@@ -24,14 +24,22 @@ lint: setup
 types: setup
 	$(RUN) basedpyright
 
-unit: setup
+unit: setup neo4j-jars
 	$(RUN) pytest -n 2
 
-bench: setup
+# a real Neo4j server for the tests: Java and Maven are installed where that is allowed, the jars come from Maven
+neo4j-jars: setup
+	$(RUN) python tools/neo4j_server.py fetch
+
+# a Neo4j server for a developer, until it is interrupted
+neo4j: setup
+	$(RUN) python tools/neo4j_server.py run
+
+bench: setup neo4j-jars
 	UV_PROJECT_ENVIRONMENT=build/installed $(UV) sync --frozen --quiet --no-dev --no-editable --compile-bytecode
 	$(RUN) python bench/run.py
 
-soak: setup
+soak: setup neo4j-jars
 	RECOLLECT_SOAK=1 $(RUN) pytest -n 2 tests/fault tests/property tests/security
 
 generate: setup

@@ -1,12 +1,17 @@
-"""What all tests share: a clock and ids they own, a place for files, and a reference conversation."""
+"""What all tests share: a clock and ids they own, a place for files, a reference conversation, and one Neo4j server."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tools import neo4j_server
+from tools.neo4j_server import Server
 
 from recollect.clock import CountedIds, ManualClock
 from recollect.config import Settings
@@ -16,6 +21,45 @@ settings.register_profile(
     "house", deadline=None, max_examples=1_000 if SOAK else 60, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("house")
+
+_ADDRESS = "RECOLLECT_TEST_NEO4J"  # where the server of this run is; set it to use one that is running already
+_WITHOUT_SERVER = ("tests/unit", "tests/architecture", "tests/security")
+_server: list[Server] = []
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the one Neo4j server of a run, beside the first tests, in the process that lives as long as the run."""
+    if hasattr(config, "workerinput") or os.environ.get(_ADDRESS):
+        return
+    if config.args and all(any(part in Path(one).as_posix() for part in _WITHOUT_SERVER) for one in config.args):
+        return
+    trouble = neo4j_server.missing()
+    if trouble is not None:
+        if os.environ.get("CI") == "true":
+            raise pytest.UsageError(trouble)
+        return
+    server = Server(Path(tempfile.mkdtemp(prefix="recollect-neo4j-")))
+    server.start()
+    _server.append(server)
+    os.environ[_ADDRESS] = server.url
+
+
+def pytest_unconfigure() -> None:
+    """Stop the server and remove its folder."""
+    while _server:
+        server = _server.pop()
+        server.kill()
+        shutil.rmtree(server.folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def neo4j_url() -> str:
+    """Return the address of a real server that answers."""
+    url = os.environ.get(_ADDRESS)
+    if url is None:
+        pytest.skip(neo4j_server.missing() or "the Neo4j server was not started for these tests")
+    neo4j_server.wait(int(url.rpartition(":")[2]))
+    return url
 
 
 @pytest.fixture
@@ -31,7 +75,7 @@ def ids() -> CountedIds:
 @pytest.fixture(autouse=True)
 def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keep every test away from the user's own memory and configuration."""
-    for name in ("RECOLLECT_STORE", "RECOLLECT_WORKSPACE", "RECOLLECT_CONFIG"):
+    for name in ("RECOLLECT_STORE", "RECOLLECT_WORKSPACE", "RECOLLECT_CONFIG", "NEO4J_USERNAME", "NEO4J_PASSWORD"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))

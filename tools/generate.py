@@ -37,7 +37,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from recollect import conversation as _conversation
 from recollect import memory as _memory
-from recollect.running import run_now
+from recollect.running import runner
+from recollect.store import waits_for_a_server
 
 if TYPE_CHECKING:
     import os
@@ -66,13 +67,15 @@ if TYPE_CHECKING:
         Verification,
     )
     from recollect.recorder import OnEdit
+    from recollect.running import Runner
 
 
 class Memory:
     """`recollect.Memory`, without `await`."""
 
-    def __init__(self, memory: _memory.Memory) -> None:
+    def __init__(self, memory: _memory.Memory, by: Runner) -> None:
         self._of = memory
+        self._by = by
 
     @classmethod
     def open(
@@ -85,12 +88,20 @@ class Memory:
         ids: Ids | None = None,
     ) -> Self:
         """Open a memory: what is not given comes from the user's configuration, and a file that is missing is created."""
-        opened = _memory.Memory.open(store, workspace=workspace, settings=settings, clock=clock, ids=ids, threads=False)
-        return cls(run_now(opened))
+        chosen = _memory.settings_of(store, workspace, settings)
+        by = runner(waits=waits_for_a_server(chosen.store))
+        try:
+            return cls(by.run(_memory.Memory.open(settings=chosen, clock=clock, ids=ids, threads=False)), by)
+        except BaseException:
+            by.close()
+            raise
 
     def close(self) -> None:
         """Let go of the store; what was acknowledged is safe."""
-        run_now(self._of.close())
+        try:
+            self._by.run(self._of.close())
+        finally:
+            self._by.close()
 
     def __enter__(self) -> Self:
         return self
@@ -104,8 +115,9 @@ MIDDLE = '''
 class Conversation:
     """`recollect.Conversation`, without `await`."""
 
-    def __init__(self, conversation: _conversation.Conversation) -> None:
+    def __init__(self, conversation: _conversation.Conversation, by: Runner) -> None:
         self._of = conversation
+        self._by = by
 
     @property
     def id(self) -> str:
@@ -131,8 +143,8 @@ def _method(node: ast.AsyncFunctionDef) -> str:
     returns = ast.unparse(node.returns) if node.returns is not None else "None"
     arguments = node.args.args[1:]
     passed = [argument.arg for argument in arguments] + [f"{argument.arg}={argument.arg}" for argument in node.args.kwonlyargs]
-    call = f"run_now(self._of.{node.name}({', '.join(passed)}))"
-    result = f"Conversation({call})" if returns == "Conversation" else call
+    call = f"self._by.run(self._of.{node.name}({', '.join(passed)}))"
+    result = f"Conversation({call}, self._by)" if returns == "Conversation" else call
     documentation = ast.get_docstring(node, clean=False) or ""
     noqa = "  # noqa: A002  the public name" if any(argument.arg == "format" for argument in arguments) else ""
     keyword = "" if returns == "None" else "return "

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _CONFIG_BYTES_MAX = 1_000_000
+_NEO4J_VARIABLES = {
+    "user": ("RECOLLECT_NEO4J_USER", "NEO4J_USERNAME"),
+    "password": ("RECOLLECT_NEO4J_PASSWORD", "NEO4J_PASSWORD"),
+}
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,10 +86,25 @@ class Agent(_Section, frozen=True, kw_only=True):
     memory: Annotated[AgentMemory, Meta(description="its memory block")] = AgentMemory()
 
 
+class Neo4j(_Section, frozen=True, kw_only=True):
+    """The Neo4j server, when `store` names one."""
+
+    user: Annotated[str | None, Meta(description="who asks; also `RECOLLECT_NEO4J_USER`, else `NEO4J_USERNAME`")] = None
+    password: Annotated[
+        str | None, Meta(description="also `RECOLLECT_NEO4J_PASSWORD`, else `NEO4J_PASSWORD`; it is never shown or logged")
+    ] = None
+    retry_seconds: Annotated[float, Meta(description="how long a server that is away or busy is tried again", ge=0)] = 30.0
+
+    def __repr__(self) -> str:
+        return f"Neo4j(user={self.user!r}, retry_seconds={self.retry_seconds!r})"
+
+
 class Settings(_Section, frozen=True, kw_only=True):
     """Everything that can be set."""
 
-    store: Annotated[str, Meta(description="where memory lives: `sqlite:///path/to/memory.db`, or a plain path")] = ""
+    store: Annotated[
+        str, Meta(description="where memory lives: `sqlite:///path/to/memory.db`, a plain path, or `neo4j://host:7687/database`")
+    ] = ""
     workspace: Annotated[str, Meta(description="who may see it; every read and write stays inside", min_length=1, max_length=200)] = (
         "default"
     )
@@ -93,6 +112,7 @@ class Settings(_Section, frozen=True, kw_only=True):
         Literal["process", "power"],
         Meta(description="what an acknowledged turn survives: the death of every process, or a power cut too (one fdatasync a turn)"),
     ] = "process"
+    neo4j: Annotated[Neo4j, Meta(description="the Neo4j server, when `store` names one")] = Neo4j()
     secrets: Annotated[Secrets, Meta(description="what is removed before anything is written")] = Secrets()
     agent: Annotated[Agent, Meta(description="settings an agent project brings along")] = Agent()
 
@@ -128,6 +148,11 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     for name in ("store", "workspace"):
         if env.get(f"RECOLLECT_{name.upper()}"):
             values[name] = env[f"RECOLLECT_{name.upper()}"]
+    for name, variables in _NEO4J_VARIABLES.items():
+        given = next((env[variable] for variable in variables if env.get(variable)), None)
+        section = values.get("neo4j", {})
+        if given is not None and isinstance(section, dict):
+            values["neo4j"] = {**cast("dict[str, Any]", section), name: given}
     settings = settings_from(values, str(path))
     return settings if settings.store else msgspec.structs.replace(settings, store=default_store(env))
 

@@ -68,12 +68,8 @@ class Memory:
         threads: bool = True,
     ) -> Self:
         """Open a memory: what is not given comes from the user's configuration, and a file that is missing is created."""
-        chosen = settings or load_settings()
-        if store is not None:
-            chosen = msgspec.structs.replace(chosen, store=checked_text("store", os.fspath(store)))
-        if workspace is not None:
-            chosen = msgspec.structs.replace(chosen, workspace=_name("workspace", workspace))
-        opened = await open_store(chosen.store or load_settings().store, durability=chosen.durability, threads=threads)
+        chosen = settings_of(store, workspace, settings)
+        opened = await open_store(chosen.store, chosen, threads=threads)
         return cls(opened, chosen, clock or SystemClock(), ids or RandomIds())
 
     async def close(self) -> None:
@@ -381,6 +377,16 @@ class Memory:
             for info in infos:
                 await self.mirrored(info.id)
             self._mirror.keep_only(info.id for info in infos)
+
+
+def settings_of(store: str | os.PathLike[str] | None, workspace: str | None, settings: Settings | None) -> Settings:
+    """Return the settings a memory is opened with: what is not given comes from the user's configuration."""
+    chosen = settings or load_settings()
+    if store is not None:
+        chosen = msgspec.structs.replace(chosen, store=checked_text("store", os.fspath(store)))
+    if workspace is not None:
+        chosen = msgspec.structs.replace(chosen, workspace=_name("workspace", workspace))
+    return chosen if chosen.store else msgspec.structs.replace(chosen, store=load_settings().store)
 
 
 def _document(turns: Sequence[Turn], info: ConversationInfo, project: Project) -> str:

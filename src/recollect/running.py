@@ -1,17 +1,36 @@
-"""Coroutines run to their end without an event loop, for doors that have none; a leaf of the import graph.
+"""Coroutines run to their end for doors that are not async themselves; a leaf of the import graph.
 
-A store that is opened with `threads=False` never waits for anything but its own work, so its coroutines finish in one
-step. That saves a command line or a script the import of asyncio, which is most of its start.
+A store that is opened with `threads=False` and waits for no server never waits for anything but its own work, so its
+coroutines finish in one step. That saves a command line or a script the import of asyncio, which is most of its start.
+What does wait for a server runs on an event loop in a thread of its own, so that it works from any caller, one inside
+another event loop included.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
 _T = TypeVar("_T")
+
+
+class Runner(Protocol):
+    """Runs coroutines to their end, as long as it is open."""
+
+    def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
+        """Run a coroutine and return its result."""
+        ...
+
+    def close(self) -> None:
+        """Run no more."""
+        ...
+
+
+def runner(*, waits: bool) -> Runner:
+    """Return a runner for coroutines that wait for something outside, or for those that never do."""
+    return _LoopInAThread() if waits else _AtOnce()
 
 
 def run_now(coroutine: Coroutine[Any, Any, _T]) -> _T:
@@ -24,3 +43,41 @@ def run_now(coroutine: Coroutine[Any, Any, _T]) -> _T:
     coroutine.close()
     msg = "this coroutine waits for something outside: it needs an event loop"
     raise RuntimeError(msg)
+
+
+class _AtOnce:
+    """Runs what never waits."""
+
+    def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
+        return run_now(coroutine)
+
+    def close(self) -> None:
+        pass
+
+
+class _LoopInAThread:
+    """Runs on an event loop of its own."""
+
+    def __init__(self) -> None:
+        import asyncio  # noqa: PLC0415  doors without an event loop never pay for one
+        import threading  # noqa: PLC0415  as above
+
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="recollect-loop", daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
+        import asyncio  # noqa: PLC0415  as above
+
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # the caller was interrupted: what it asked for is given up in order
+            raise
+
+    def close(self) -> None:
+        if self._loop.is_running():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        self._loop.close()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from recollect import conversation as _conversation
 from recollect import memory as _memory
-from recollect.running import run_now
+from recollect.running import runner
+from recollect.store import waits_for_a_server
 
 if TYPE_CHECKING:
     import os
@@ -38,13 +39,15 @@ if TYPE_CHECKING:
         Verification,
     )
     from recollect.recorder import OnEdit
+    from recollect.running import Runner
 
 
 class Memory:
     """`recollect.Memory`, without `await`."""
 
-    def __init__(self, memory: _memory.Memory) -> None:
+    def __init__(self, memory: _memory.Memory, by: Runner) -> None:
         self._of = memory
+        self._by = by
 
     @classmethod
     def open(
@@ -57,12 +60,20 @@ class Memory:
         ids: Ids | None = None,
     ) -> Self:
         """Open a memory: what is not given comes from the user's configuration, and a file that is missing is created."""
-        opened = _memory.Memory.open(store, workspace=workspace, settings=settings, clock=clock, ids=ids, threads=False)
-        return cls(run_now(opened))
+        chosen = _memory.settings_of(store, workspace, settings)
+        by = runner(waits=waits_for_a_server(chosen.store))
+        try:
+            return cls(by.run(_memory.Memory.open(settings=chosen, clock=clock, ids=ids, threads=False)), by)
+        except BaseException:
+            by.close()
+            raise
 
     def close(self) -> None:
         """Let go of the store; what was acknowledged is safe."""
-        run_now(self._of.close())
+        try:
+            self._by.run(self._of.close())
+        finally:
+            self._by.close()
 
     def __enter__(self) -> Self:
         return self
@@ -82,12 +93,13 @@ class Memory:
     ) -> Conversation:
         """Create a conversation in the project of a directory, or in one that is named; the same `external_id` gives the same one."""
         return Conversation(
-            run_now(self._of.create_conversation(cwd, project=project, title=title, tags=tags, agent=agent, external_id=external_id))
+            self._by.run(self._of.create_conversation(cwd, project=project, title=title, tags=tags, agent=agent, external_id=external_id)),
+            self._by,
         )
 
     def load_conversation(self, conversation_id: str) -> Conversation:
         """Return a conversation; `NotFoundError` when the workspace has none of that id."""
-        return Conversation(run_now(self._of.load_conversation(conversation_id)))
+        return Conversation(self._by.run(self._of.load_conversation(conversation_id)), self._by)
 
     def list_conversations(
         self,
@@ -100,22 +112,22 @@ class Memory:
         limit: int = 50,
     ) -> list[ConversationInfo]:
         """Return conversations, the latest change first: of any of the tags, of the project of a directory or by name."""
-        return run_now(self._of.list_conversations(status=status, tags=tags, cwd=cwd, project=project, agent=agent, limit=limit))
+        return self._by.run(self._of.list_conversations(status=status, tags=tags, cwd=cwd, project=project, agent=agent, limit=limit))
 
     def projects(self) -> list[Project]:
         """Return the projects of the workspace by name."""
-        return run_now(self._of.projects())
+        return self._by.run(self._of.projects())
 
     def sessions(self, cwd: str | os.PathLike[str] = ".") -> list[Session]:
         """Return the active conversations of a directory's project, newest first, as somebody who wants to resume one sees them."""
-        return run_now(self._of.sessions(cwd))
+        return self._by.run(self._of.sessions(cwd))
 
     def record(self, payload: Any, *, conversation: str | None = None, replace: bool = False, on_edit: OnEdit = "branch") -> Recorded:
         """Record a whole request (FORMATS §1), or a `Turn`, in the conversation it names or that is given.
 
         What the conversation already holds is recognised; the notes of the answer count what was read with tolerance.
         """
-        return run_now(self._of.record(payload, conversation=conversation, replace=replace, on_edit=on_edit))
+        return self._by.run(self._of.record(payload, conversation=conversation, replace=replace, on_edit=on_edit))
 
     def search(
         self,
@@ -129,7 +141,7 @@ class Memory:
         semantic: bool = True,
     ) -> SearchResult:
         """Search turns in one conversation, one project, or the whole workspace; any string at all is a legal query."""
-        return run_now(
+        return self._by.run(
             self._of.search(query, conversation=conversation, project=project, cwd=cwd, levels=levels, limit=limit, semantic=semantic)
         )
 
@@ -139,7 +151,7 @@ class Memory:
         The same document again changes nothing; another conversation under its id is a `ConflictError`, unless it is to
         be replaced.
         """
-        return Conversation(run_now(self._of.import_conversation(document, replace=replace, new_id=new_id)))
+        return Conversation(self._by.run(self._of.import_conversation(document, replace=replace, new_id=new_id)), self._by)
 
     def forget(
         self, *, conversation: str | None = None, project: str | None = None, before: datetime | None = None, origin: str | None = None
@@ -148,28 +160,29 @@ class Memory:
 
         Forgotten turns are gone from branches, too, and on SQLite from every byte of the store's files.
         """
-        return run_now(self._of.forget(conversation=conversation, project=project, before=before, origin=origin))
+        return self._by.run(self._of.forget(conversation=conversation, project=project, before=before, origin=origin))
 
     def verify(
         self, record_id: str | None = None, content: str | None = None, *, progress: Callable[[int], None] | None = None
     ) -> Verification:
         """Compare a content with what was recorded under an id, or, without arguments, check the whole workspace."""
-        return run_now(self._of.verify(record_id, content, progress=progress))
+        return self._by.run(self._of.verify(record_id, content, progress=progress))
 
     def stats(self) -> Stats:
         """Count what the workspace holds."""
-        return run_now(self._of.stats())
+        return self._by.run(self._of.stats())
 
     def save(self) -> int:
         """Write the turns that `auto_save: false` kept in the process; returns how many."""
-        return run_now(self._of.save())
+        return self._by.run(self._of.save())
 
 
 class Conversation:
     """`recollect.Conversation`, without `await`."""
 
-    def __init__(self, conversation: _conversation.Conversation) -> None:
+    def __init__(self, conversation: _conversation.Conversation, by: Runner) -> None:
         self._of = conversation
+        self._by = by
 
     @property
     def id(self) -> str:
@@ -204,7 +217,7 @@ class Conversation:
         turn is returned; a past that was edited forks a branch, or is replaced, as `on_edit` says. The same `request_id`
         again changes nothing; with other content it is a `ConflictError`, unless `replace` is given.
         """
-        return run_now(
+        return self._by.run(
             self._of.record(
                 user,
                 assistant,
@@ -224,66 +237,66 @@ class Conversation:
 
     def begin(self, user: str | None = None, *, system: str | None = None, request_id: str | None = None, timestamp: Any = None) -> Turn:
         """Open a turn that `add` and `finish` go on with; it is kept from this moment, whatever happens next."""
-        return run_now(self._of.begin(user, system=system, request_id=request_id, timestamp=timestamp))
+        return self._by.run(self._of.begin(user, system=system, request_id=request_id, timestamp=timestamp))
 
     def add(self, turn: Turn, messages: Sequence[Any]) -> Turn:
         """Add messages, in any shape agents use, to an open turn: answers, tool calls, tool results."""
-        return run_now(self._of.add(turn, messages))
+        return self._by.run(self._of.add(turn, messages))
 
     def finish(self, turn: Turn, messages: Sequence[Any] = (), *, status: TurnStatus = "complete") -> Turn:
         """Close an open turn as complete or failed, with its last messages if there are any."""
-        return run_now(self._of.finish(turn, messages, status=status))
+        return self._by.run(self._of.finish(turn, messages, status=status))
 
     def get_history(self, limit: int = 100, *, include_tool_calls: bool = True, include_reasoning: bool = True) -> list[HistoryMessage]:
         """Return the last messages, oldest first, each with the tool calls it made."""
-        return run_now(self._of.get_history(limit, include_tool_calls=include_tool_calls, include_reasoning=include_reasoning))
+        return self._by.run(self._of.get_history(limit, include_tool_calls=include_tool_calls, include_reasoning=include_reasoning))
 
     def turns(self, first: int = 0, last: int | None = None, limit: int | None = None) -> list[Turn]:
         """Return whole turns by index, both ends included; inherited ones too."""
-        return run_now(self._of.turns(first, last, limit))
+        return self._by.run(self._of.turns(first, last, limit))
 
     def recent_turns(self, max_chars: int = 5000, limit: int = 3) -> list[Turn]:
         """Return the newest turns within a number of characters, oldest first; what is too long is cut, never dropped."""
-        return run_now(self._of.recent_turns(max_chars, limit))
+        return self._by.run(self._of.recent_turns(max_chars, limit))
 
     def get_tool_calls(self, tool_name: str | None = None, *, success: bool | None = None, limit: int = 100) -> list[ToolCall]:
         """Return tool calls by name and outcome, newest first."""
-        return run_now(self._of.get_tool_calls(tool_name, success=success, limit=limit))
+        return self._by.run(self._of.get_tool_calls(tool_name, success=success, limit=limit))
 
     def accessed_files(self, max_chars: int = 5000, *, temporary: bool = False) -> list[AccessedFile]:
         """Return the files that tools touched, each once with its latest access: writes first, then the newest."""
-        return run_now(self._of.accessed_files(max_chars, temporary=temporary))
+        return self._by.run(self._of.accessed_files(max_chars, temporary=temporary))
 
     def search_history(self, query: str, limit: int = 5, *, levels: Sequence[int] | None = None, semantic: bool = True) -> SearchResult:
         """Search this conversation and what it inherits."""
-        return run_now(self._of.search_history(query, limit, levels=levels, semantic=semantic))
+        return self._by.run(self._of.search_history(query, limit, levels=levels, semantic=semantic))
 
     def summaries(self, level: int | None = None) -> list[Summary]:
         """Return the summaries of this conversation by level and first turn."""
-        return run_now(self._of.summaries(level))
+        return self._by.run(self._of.summaries(level))
 
     def raw_char_count(self) -> int:
         """Count the characters of all turns as stored: messages, reasoning, arguments and results."""
-        return run_now(self._of.raw_char_count())
+        return self._by.run(self._of.raw_char_count())
 
     def branch(self, *, from_turn: int | None = None, from_message: int | None = None, title: str | None = None) -> Conversation:
         """Fork after a turn (its index), or after the turn that holds a message (its sequence); by default after the last."""
-        return Conversation(run_now(self._of.branch(from_turn=from_turn, from_message=from_message, title=title)))
+        return Conversation(self._by.run(self._of.branch(from_turn=from_turn, from_message=from_message, title=title)), self._by)
 
     def export(self, format: Literal["json", "markdown"] = "json") -> str:  # noqa: A002  the public name
         """Return the conversation as one document, inherited turns written in."""
-        return run_now(self._of.export(format))
+        return self._by.run(self._of.export(format))
 
     def change(
         self, *, title: str | None = None, tags: Sequence[str] | None = None, status: Literal["active", "archived"] | None = None
     ) -> ConversationInfo:
         """Change title, tags or status."""
-        return run_now(self._of.change(title=title, tags=tags, status=status))
+        return self._by.run(self._of.change(title=title, tags=tags, status=status))
 
     def archive(self) -> ConversationInfo:
         """Put the conversation aside; it is still found by search and listed as archived."""
-        return run_now(self._of.archive())
+        return self._by.run(self._of.archive())
 
     def delete(self) -> None:
         """Delete the conversation; its branches keep the turns they inherited."""
-        run_now(self._of.delete())
+        self._by.run(self._of.delete())

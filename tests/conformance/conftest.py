@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -13,15 +14,22 @@ from recollect.memory import Memory
 from recollect.store import Store, open_store
 from tests.kit import OpenMemory
 
-Factory = Callable[[Path], str]
-
-# name → the URL of an empty store; a new backend is one line here
-STORES: dict[str, Factory] = {"sqlite": lambda folder: f"sqlite://{folder / 'memory.db'}"}
+# name → the URL of a store; a new backend is one line here
+STORES: dict[str, Callable[[pytest.FixtureRequest], str]] = {
+    "sqlite": lambda request: f"sqlite://{request.getfixturevalue('tmp_path') / 'memory.db'}",
+    "neo4j": lambda request: request.getfixturevalue("neo4j_url"),
+}
 
 
 @pytest.fixture(params=sorted(STORES))
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return STORES[request.param](tmp_path)
+def store_url(request: pytest.FixtureRequest) -> str:
+    return STORES[request.param](request)
+
+
+@pytest.fixture
+def workspace() -> str:
+    """Give each test a workspace of its own, because tests of one run share a server."""
+    return f"test-{uuid4()}"
 
 
 @pytest.fixture
@@ -32,20 +40,27 @@ async def store(store_url: str) -> AsyncGenerator[Store]:
 
 
 @pytest.fixture
-async def memory(store: Store, clock: ManualClock, ids: CountedIds) -> Memory:
-    return Memory(store, Settings(store=store.url), clock, ids)
+async def memory(store: Store, workspace: str, clock: ManualClock, ids: CountedIds) -> Memory:
+    return Memory(store, Settings(store=store.url, workspace=workspace), clock, ids)
 
 
 @pytest.fixture
-async def reopen(store_url: str, clock: ManualClock, ids: CountedIds) -> AsyncGenerator[OpenMemory]:
+async def reopen(store_url: str, workspace: str, clock: ManualClock, ids: CountedIds) -> AsyncGenerator[OpenMemory]:
     """Open the same store again, as another process would."""
     opened: list[Memory] = []
 
-    async def again(**settings: object) -> Memory:
-        chosen = Settings(store=store_url, **settings)  # type: ignore[arg-type]
-        opened.append(await Memory.open(settings=chosen, clock=clock, ids=ids))
+    async def again(workspace: str = workspace) -> Memory:
+        opened.append(await Memory.open(settings=Settings(store=store_url, workspace=workspace), clock=clock, ids=ids))
         return opened[-1]
 
     yield again
     for one in opened:
         await one.close()
+
+
+@pytest.fixture
+async def elsewhere(store_url: str, workspace: str, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Memory]:
+    """Open a store of another kind, with nothing in it yet."""
+    url = f"sqlite://{tmp_path / 'elsewhere.db'}" if store_url.startswith("neo4j") else request.getfixturevalue("neo4j_url")
+    async with await Memory.open(url, workspace=workspace) as other:
+        yield other

@@ -18,7 +18,7 @@ async def test_a_recorded_turn_is_seen_by_another_opening_of_the_store(memory: M
 
 async def test_what_comes_out_is_what_went_in_with_all_its_parts(memory: Memory, everything: dict[str, Any]) -> None:
     recorded = await memory.record(everything)
-    turns = await memory.store.turns.history("default", recorded.conversation_id, TurnRange())
+    turns = await memory.store.turns.history(memory.workspace, recorded.conversation_id, TurnRange())
     assert [turn.id for turn in turns] == list(recorded.turn_ids)
     turn = turns[0]
     assert (turn.user, turn.assistant) == ("Fix the login bug", "Added a null check")

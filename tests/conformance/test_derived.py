@@ -21,10 +21,10 @@ async def test_summaries_keep_their_files_and_findings(memory: Memory) -> None:
         files_mentioned=("a.py",), tools_used=("ls",), topics=("auth",), first_turn=0, last_turn=0, turn_count=1, char_count=4,
         author="extractive", created_at=NOW, source_ids=(turn.id,),
     )  # fmt: skip
-    await memory.store.derived.put_summaries("default", [summary])
+    await memory.store.derived.put_summaries(memory.workspace, [summary])
     assert await conversation.summaries() == [summary]
     better = msgspec.structs.replace(summary, summary="said better", author="model")
-    await memory.store.derived.put_summaries("default", [better])
+    await memory.store.derived.put_summaries(memory.workspace, [better])
     assert await conversation.summaries(level=1) == [better]
     assert await conversation.summaries(level=2) == []
     assert (await memory.stats()).summaries == {"1": 1}
@@ -36,7 +36,7 @@ async def test_replacing_a_turn_retires_the_summaries_that_told_it(memory: Memor
     low = Summary(id="s1", conversation_id=conversation.id, level=1, summary="x", first_turn=0, last_turn=0, turn_count=1, char_count=1,
                   created_at=NOW, source_ids=(turn.id,))  # fmt: skip
     high = msgspec.structs.replace(low, id="s2", level=2, source_ids=("s1",))
-    await memory.store.derived.put_summaries("default", [low, high])
+    await memory.store.derived.put_summaries(memory.workspace, [low, high])
     await conversation.record(user="b", request_id="r", replace=True)
     assert await conversation.summaries() == []
 
@@ -45,8 +45,8 @@ async def test_insights_and_scopes_come_back_as_they_were(memory: Memory) -> Non
     conversation = await memory.create_conversation(project="p")
     derived = memory.store.derived
     insight = Insight(id="i", conversation_id=conversation.id, kind="topic", body={"main": "auth", "n": [1, None]}, created_at=NOW)
-    await derived.put_insights("default", [insight, insight])
-    assert await derived.insights("default", conversation.id) == [insight]
+    await derived.put_insights(memory.workspace, [insight, insight])
+    assert await derived.insights(memory.workspace, conversation.id) == [insight]
     project_id = conversation.info.project_id
     scopes = [
         Scope(
@@ -62,7 +62,7 @@ async def test_insights_and_scopes_come_back_as_they_were(memory: Memory) -> Non
         )
         for n, (name, path) in enumerate((("b", "x.py"), ("a", "x.py"), ("a", "w.py")))
     ]
-    await derived.put_scopes("default", scopes)
-    await derived.put_scopes("default", scopes[:1])
-    assert await derived.scopes("default", project_id, None) == [scopes[2], scopes[0], scopes[1]]
-    assert await derived.scopes("default", project_id, "a") == [scopes[2], scopes[1]]
+    await derived.put_scopes(memory.workspace, scopes)
+    await derived.put_scopes(memory.workspace, scopes[:1])
+    assert await derived.scopes(memory.workspace, project_id, None) == [scopes[2], scopes[0], scopes[1]]
+    assert await derived.scopes(memory.workspace, project_id, "a") == [scopes[2], scopes[1]]

@@ -28,11 +28,11 @@ async def test_deleting_a_conversation_leaves_nothing_behind(memory: Memory) -> 
     turn = await conversation.record(
         user="a", assistant="b", tool_calls=[{"name": "Read", "arguments": {"file_path": "x.py"}, "result": "y"}]
     )
-    await memory.store.derived.put_summaries("default", [summary_of(conversation.id, "s1", 1, (turn.id,))])
+    await memory.store.derived.put_summaries(memory.workspace, [summary_of(conversation.id, "s1", 1, (turn.id,))])
     await conversation.delete()
     stats = await memory.stats()
     assert (stats.conversations, stats.turns, stats.messages, stats.tool_calls, stats.passages, stats.summaries) == (0, 0, 0, 0, 0, {})
-    assert await memory.store.turns.by_id("default", [turn.id]) == []
+    assert await memory.store.turns.by_id(memory.workspace, [turn.id]) == []
 
 
 async def test_forget_takes_a_conversation_a_project_a_time_or_an_agent(memory: Memory) -> None:
@@ -65,7 +65,7 @@ async def test_forget_before_keeps_newer_turns_and_their_numbers(memory: Memory)
     words = {1: "apples", 2: "bananas", 3: "cherries"}
     turns = [await conversation.record(user=word, assistant="x", timestamp=f"2026-01-{day:02}T00:00:00Z") for day, word in words.items()]
     await memory.store.derived.put_summaries(
-        "default",
+        memory.workspace,
         [
             summary_of(conversation.id, "s1", 1, (turns[0].id,)),
             summary_of(conversation.id, "s2", 2, ("s1",)),
@@ -94,8 +94,8 @@ async def test_forget_needs_exactly_one_thing_to_forget(memory: Memory) -> None:
 
 
 async def test_removing_what_is_not_there_is_harmless(memory: Memory) -> None:
-    assert (await memory.store.conversations.remove("default", ["nobody"], keep_inherited=True)).conversations == 0
-    assert await memory.store.conversations.find("default", ConversationFilter(), 9) == []
+    assert (await memory.store.conversations.remove(memory.workspace, ["nobody"], keep_inherited=True)).conversations == 0
+    assert await memory.store.conversations.find(memory.workspace, ConversationFilter(), 9) == []
 
 
 async def test_forgetting_takes_summaries_of_branches_and_names_of_projects(memory: Memory) -> None:
@@ -103,7 +103,7 @@ async def test_forgetting_takes_summaries_of_branches_and_names_of_projects(memo
     turn = await parent.record(user="zebra")
     branch = await parent.branch()
     await branch.record(user="own")
-    await memory.store.derived.put_summaries("default", [summary_of(branch.id, "s", 1, (turn.id,))])
+    await memory.store.derived.put_summaries(memory.workspace, [summary_of(branch.id, "s", 1, (turn.id,))])
     await memory.forget(conversation=parent.id)
     assert await branch.summaries() == []
     await memory.forget(project="secretproject")

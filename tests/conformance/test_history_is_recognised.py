@@ -189,7 +189,7 @@ async def test_the_same_history_sent_at_once_by_several_is_recorded_once(memory:
     assert await users(memory, conversation.id) == ["u0"]
     await conversation.record(user="u1", assistant="a1")
     await asyncio.gather(*(conversation.record(messages=said("u0", "a0", "u1, edited", "b1")) for _ in range(4)))
-    branches = await memory.store.conversations.branches("default", conversation.id)
+    branches = await memory.store.conversations.branches(memory.workspace, conversation.id)
     assert [await users(memory, branch.id) for branch in branches] == [["u0", "u1, edited"]]
 
 

@@ -76,10 +76,11 @@ async def test_turns_without_a_request_id_are_all_kept_even_when_alike(memory: M
     assert [turn.index for turn in await conversation.turns()] == [0, 1, 2]
 
 
-async def test_ids_follow_from_identity_so_another_store_gives_the_same(memory: Memory, everything: dict[str, Any], tmp_path: Any) -> None:
+async def test_ids_follow_from_identity_so_another_store_gives_the_same(
+    memory: Memory, everything: dict[str, Any], elsewhere: Memory
+) -> None:
     first = await memory.record(everything)
-    async with await Memory.open(f"sqlite://{tmp_path / 'other.db'}") as other:
-        second = await other.record(everything)
+    second = await elsewhere.record(everything)
     assert (first.conversation_id, first.turn_ids) == (second.conversation_id, second.turn_ids)
 
 

@@ -16,8 +16,8 @@ CANARY = "canaryzebra"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-async def with_canaries(reopen: OpenMemory) -> tuple[Memory, str, str]:
-    theirs = await reopen(workspace="theirs")
+async def with_canaries(memory: Memory, reopen: OpenMemory) -> tuple[Memory, str, str]:
+    theirs = await reopen(workspace=f"{memory.workspace}-theirs")
     recorded = await theirs.record(
         {
             "request_id": CANARY,
@@ -34,53 +34,53 @@ async def with_canaries(reopen: OpenMemory) -> tuple[Memory, str, str]:
 
 
 async def test_no_read_of_one_workspace_sees_another(memory: Memory, reopen: OpenMemory) -> None:
-    theirs, conversation_id, turn_id = await with_canaries(reopen)
+    theirs, conversation_id, turn_id = await with_canaries(memory, reopen)
     project_id = (await theirs.projects())[0].id
     await theirs.store.derived.put_insights(
-        "theirs", [Insight(id="i", conversation_id=conversation_id, kind="k", body={"x": CANARY}, created_at=NOW)]
+        theirs.workspace, [Insight(id="i", conversation_id=conversation_id, kind="k", body={"x": CANARY}, created_at=NOW)]
     )
     await theirs.store.derived.put_scopes(
-        "theirs", [Scope(id="s", project_id=project_id, name=CANARY, kind="function", file_path="a.py", line_start=1, line_end=2)]
+        theirs.workspace, [Scope(id="s", project_id=project_id, name=CANARY, kind="function", file_path="a.py", line_start=1, line_end=2)]
     )
     store = memory.store
-    assert await store.conversations.get("default", conversation_id) is None
-    assert await store.conversations.find("default", ConversationFilter(), 99) == []
-    assert await store.conversations.find("default", ConversationFilter(project_ids=(project_id,)), 99) == []
-    assert await store.conversations.branches("default", conversation_id) == []
-    assert await store.conversations.projects("default") == []
-    assert await store.turns.by_id("default", [turn_id]) == []
+    assert await store.conversations.get(memory.workspace, conversation_id) is None
+    assert await store.conversations.find(memory.workspace, ConversationFilter(), 99) == []
+    assert await store.conversations.find(memory.workspace, ConversationFilter(project_ids=(project_id,)), 99) == []
+    assert await store.conversations.branches(memory.workspace, conversation_id) == []
+    assert await store.conversations.projects(memory.workspace) == []
+    assert await store.turns.by_id(memory.workspace, [turn_id]) == []
     for reading in (
-        store.turns.history("default", conversation_id, TurnRange()),
-        store.turns.outline("default", conversation_id, TurnRange()),
-        store.turns.calls("default", conversation_id, CallFilter()),
-        store.derived.summaries("default", conversation_id, None),
-        store.derived.insights("default", conversation_id),
-        store.derived.candidates("default", SearchScope(conversation_id=conversation_id), [CANARY], 9),
+        store.turns.history(memory.workspace, conversation_id, TurnRange()),
+        store.turns.outline(memory.workspace, conversation_id, TurnRange()),
+        store.turns.calls(memory.workspace, conversation_id, CallFilter()),
+        store.derived.summaries(memory.workspace, conversation_id, None),
+        store.derived.insights(memory.workspace, conversation_id),
+        store.derived.candidates(memory.workspace, SearchScope(conversation_id=conversation_id), [CANARY], 9),
     ):
         with pytest.raises(NotFoundError):
             await reading
-    assert await store.derived.scopes("default", project_id, None) == []
+    assert await store.derived.scopes(memory.workspace, project_id, None) == []
     for scope in (SearchScope(), SearchScope(project_ids=(project_id,))):
-        found = await store.derived.candidates("default", scope, [CANARY], 9)
+        found = await store.derived.candidates(memory.workspace, scope, [CANARY], 9)
         assert (found.candidates, found.passage_count, found.turn_count) == ((), 0, 0)
     assert (await memory.search(CANARY)).hits == ()
-    assert await store.audit.hashes("default", turn_id) == []
+    assert await store.audit.hashes(memory.workspace, turn_id) == []
     stats = await memory.stats()
     assert (stats.conversations, stats.turns, stats.messages, stats.tool_calls, stats.passages) == (0, 0, 0, 0, 0)
 
 
 async def test_no_write_of_one_workspace_changes_another(memory: Memory, reopen: OpenMemory) -> None:
-    theirs, conversation_id, turn_id = await with_canaries(reopen)
+    theirs, conversation_id, turn_id = await with_canaries(memory, reopen)
     before = await (await theirs.load_conversation(conversation_id)).export()
     store = memory.store
-    assert (await store.conversations.remove("default", [conversation_id], keep_inherited=False)).turns == 0
-    assert await store.conversations.change("default", conversation_id, ConversationChange(title="mine"), NOW) is None
-    assert (await store.turns.forget_before("default", datetime(2100, 1, 1, tzinfo=UTC), None)).turns == 0
+    assert (await store.conversations.remove(memory.workspace, [conversation_id], keep_inherited=False)).turns == 0
+    assert await store.conversations.change(memory.workspace, conversation_id, ConversationChange(title="mine"), NOW) is None
+    assert (await store.turns.forget_before(memory.workspace, datetime(2100, 1, 1, tzinfo=UTC), None)).turns == 0
     with pytest.raises(NotFoundError):
         await memory.load_conversation(conversation_id)
     with pytest.raises(NotFoundError):
         await store.derived.put_summaries(
-            "default",
+            memory.workspace,
             [Summary(id="s", conversation_id=conversation_id, level=1, summary="x", first_turn=0, last_turn=0, turn_count=1, char_count=1,
                      created_at=NOW, source_ids=(turn_id,))],
         )  # fmt: skip
@@ -88,7 +88,7 @@ async def test_no_write_of_one_workspace_changes_another(memory: Memory, reopen:
 
 
 async def test_the_same_conversation_can_live_in_two_workspaces(memory: Memory, reopen: OpenMemory) -> None:
-    theirs, conversation_id, _ = await with_canaries(reopen)
+    theirs, conversation_id, _ = await with_canaries(memory, reopen)
     document = await (await theirs.load_conversation(conversation_id)).export()
     mine = await memory.import_conversation(document)
     assert mine.id == conversation_id

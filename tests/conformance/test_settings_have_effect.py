@@ -16,7 +16,7 @@ from tests.kit import said
 
 
 def memory_with(store: Store, memory: Memory, **block: object) -> Memory:
-    settings: Settings = settings_from({"store": store.url, "agent": {"memory": block}})
+    settings: Settings = settings_from({"store": store.url, "workspace": memory.workspace, "agent": {"memory": block}})
     return Memory(store, settings, memory.clock, memory.ids)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,38 +11,32 @@ from recollect.errors import ConflictError, InputError
 from recollect.memory import Memory
 
 
-async def fresh(folder: Path, name: str = "fresh.db") -> Memory:
-    return await Memory.open(f"sqlite://{folder / name}")
-
-
-async def test_export_import_export_gives_the_same_document(memory: Memory, everything: dict[str, Any], tmp_path: Path) -> None:
+async def test_export_import_export_gives_the_same_document(memory: Memory, everything: dict[str, Any], elsewhere: Memory) -> None:
     recorded = await memory.record(everything)
     conversation = await memory.load_conversation(recorded.conversation_id)
     await conversation.record(user="and then?", assistant=None, tool_calls=[{"name": "ls"}])
     await conversation.begin("open end")
     await conversation.change(title="A title", tags=["x", "y"], status="archived")
     document = await conversation.export()
-    async with await fresh(tmp_path) as other:
-        imported = await other.import_conversation(document)
-        assert imported.id == conversation.id
-        assert await imported.export() == document
-        assert (await other.verify()).status == "intact"
-        assert [turn.id for turn in await imported.turns()] == [turn.id for turn in await conversation.turns()]
-        assert (await other.search("null check")).hits
+    imported = await elsewhere.import_conversation(document)
+    assert imported.id == conversation.id
+    assert await imported.export() == document
+    assert (await elsewhere.verify()).status == "intact"
+    assert [turn.id for turn in await imported.turns()] == [turn.id for turn in await conversation.turns()]
+    assert (await elsewhere.search("null check")).hits
 
 
-async def test_a_branch_is_exported_with_what_it_inherits(memory: Memory, tmp_path: Path) -> None:
+async def test_a_branch_is_exported_with_what_it_inherits(memory: Memory, elsewhere: Memory) -> None:
     parent = await memory.create_conversation(project="p")
     await parent.record(user="a", assistant="b")
     branch = await parent.branch(from_turn=0)
     await branch.record(user="c", assistant="d")
     document = await branch.export()
-    async with await fresh(tmp_path) as other:
-        imported = await other.import_conversation(document)
-        assert [turn.user for turn in await imported.turns()] == ["a", "c"]
-        assert await imported.export() == document
-        await imported.record(user="e")
-        assert [turn.index for turn in await imported.turns()] == [0, 1, 2]
+    imported = await elsewhere.import_conversation(document)
+    assert [turn.user for turn in await imported.turns()] == ["a", "c"]
+    assert await imported.export() == document
+    await imported.record(user="e")
+    assert [turn.index for turn in await imported.turns()] == [0, 1, 2]
 
 
 async def test_importing_again_changes_nothing_and_another_content_is_a_conflict(memory: Memory) -> None:
@@ -62,7 +55,7 @@ async def test_importing_again_changes_nothing_and_another_content_is_a_conflict
     assert [turn.user for turn in await copy.turns()] == ["a"]
 
 
-async def test_gaps_that_forgetting_left_survive_a_transfer(memory: Memory, tmp_path: Path) -> None:
+async def test_gaps_that_forgetting_left_survive_a_transfer(memory: Memory, elsewhere: Memory) -> None:
     from datetime import UTC, datetime
 
     conversation = await memory.create_conversation(project="p")
@@ -70,10 +63,9 @@ async def test_gaps_that_forgetting_left_survive_a_transfer(memory: Memory, tmp_
         await conversation.record(user=str(day), timestamp=f"2026-01-{day:02}T00:00:00Z")
     await memory.forget(before=datetime(2026, 1, 2, tzinfo=UTC))
     document = await conversation.export()
-    async with await fresh(tmp_path) as other:
-        imported = await other.import_conversation(document)
-        assert [turn.index for turn in await imported.turns()] == [1, 2]
-        assert await imported.export() == document
+    imported = await elsewhere.import_conversation(document)
+    assert [turn.index for turn in await imported.turns()] == [1, 2]
+    assert await imported.export() == document
 
 
 async def test_markdown_is_for_reading(memory: Memory, everything: dict[str, Any]) -> None:

@@ -5,9 +5,10 @@ from hypothesis import strategies as st
 
 from recollect import messages_to_turns
 from recollect.compose.fitting import fit_turn
-from recollect.distill.passages import cut_passages, passage_text, stretches
+from recollect.distill.passages import cut_passages, stretches
 from recollect.limits import PASSAGE_CHARS_MAX, TOOL_STEP_CHARS_MAX
 from recollect.model import Turn
+from recollect.quoting import passage_text
 
 
 def turn_of(user: str, assistant: str, result: str) -> Turn:

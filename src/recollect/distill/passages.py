@@ -1,8 +1,7 @@
 """A turn → the passages it is searched by: question, answer, and each tool step; pure.
 
-A passage is a stretch of one message or of one tool step (`step_text`), small enough for an embedder to read whole. Its
-terms are what search finds; its text is read from the turn again when it is shown (`passage_text`), so that nothing is
-kept twice.
+A passage is a stretch of one message or of one tool step, small enough for an embedder to read whole. Its terms are
+what search finds; its text is read from the turn again when it is shown (`quoting`).
 """
 
 from __future__ import annotations
@@ -10,14 +9,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from recollect.limits import PASSAGE_CHARS_MAX, PASSAGES_PER_TURN_MAX, TOOL_STEP_CHARS_MAX
+from recollect.limits import PASSAGE_CHARS_MAX, PASSAGES_PER_TURN_MAX
 from recollect.model import Passage
-from recollect.text import cut, term_text
+from recollect.quoting import step_text
+from recollect.text import term_text
 
 if TYPE_CHECKING:
-    from recollect.model import PassagePart, ToolCall, Turn
+    from recollect.model import PassagePart, Turn
 
 _BREAK = re.compile(r"\n\s*\n|\n|(?<=[.!?…])\s")
 _BREAK_FROM_SHARE = 2  # a piece is cut at a natural break in its second half, when there is one
@@ -56,23 +54,3 @@ def stretches(text: str) -> list[tuple[int, int]]:
         start = end
     found.append((start, len(text)))
     return found
-
-
-def step_text(call: ToolCall) -> str:
-    """Return a tool step in words: the tool, what it was given, how it ended and what came back; cut to fit."""
-    given = "" if call.arguments is None else msgspec.json.encode(call.arguments).decode()
-    result = call.result
-    outcome = "" if result is None else "\n".join(text for text in (result.error, result.result) if text)
-    ended = " failed" if call.status == "failed" else ""
-    return cut(f"{call.tool_name}{ended} {given}\n{outcome}", TOOL_STEP_CHARS_MAX)
-
-
-def passage_text(turn: Turn, passage: Passage) -> str:
-    """Return what a passage says."""
-    if passage.part == "tool":
-        call = next((call for call in turn.tool_calls if call.order == passage.ordinal), None)
-        text = "" if call is None else step_text(call)
-    else:
-        message = turn.messages[passage.ordinal] if passage.ordinal < len(turn.messages) else None
-        text = "" if message is None else message.text
-    return text[passage.start : passage.end].strip()

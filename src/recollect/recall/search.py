@@ -6,9 +6,9 @@ import time
 from typing import TYPE_CHECKING
 
 from recollect.checks import checked_count, checked_text
-from recollect.distill.passages import passage_text
 from recollect.limits import CANDIDATES_MAX, QUERY_CHARS_MAX, QUERY_TERMS_MAX, SEARCH_LIMIT_MAX
 from recollect.model import Hit, SearchResult
+from recollect.quoting import passage_text
 from recollect.recall.lexical import score
 from recollect.text import terms
 

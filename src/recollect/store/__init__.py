@@ -2,23 +2,51 @@
 
 from __future__ import annotations
 
-from recollect.errors import InputError
+from typing import TYPE_CHECKING
+
+from recollect.config import Settings
+from recollect.errors import InputError, StoreUnavailableError
 from recollect.store.store import Store
 
-__all__ = ["Store", "open_store"]
+if TYPE_CHECKING:
+    from recollect.store.protocol import Engine
+
+__all__ = ["Store", "open_store", "waits_for_a_server"]
+
+_SERVERS = ("neo4j", "bolt")
 
 
-async def open_store(url: str, *, durability: str = "process", threads: bool = True) -> Store:
-    """Open the store a URL names: `sqlite:///absolute/path.db`, `sqlite:relative.db`, or a plain path.
+async def open_store(url: str, settings: Settings | None = None, *, threads: bool = True) -> Store:
+    """Open the store a URL names: `sqlite:///absolute/path.db`, a plain path, `neo4j://host:7687/database`, `bolt://…`.
 
-    `threads=False` runs everything in the caller's thread, for doors that have no event loop.
+    `threads=False` lets a file be read and written in the caller's thread, for doors that have no event loop.
     """
+    return Store(await _engine(url, settings or Settings(), threads=threads))
+
+
+def waits_for_a_server(url: str) -> bool:
+    """Tell whether a store is reached over a network, so that its coroutines need an event loop."""
+    return _scheme(url)[0].partition("+")[0] in _SERVERS
+
+
+def _scheme(url: str) -> tuple[str, str]:
     scheme, separator, rest = url.partition(":")
-    if not separator or len(scheme) == 1:  # a plain path, perhaps with a drive letter
-        scheme, rest = "sqlite", url
+    is_path = not separator or len(scheme) == 1  # a plain path, perhaps with a drive letter
+    return ("sqlite", url) if is_path else (scheme, rest)
+
+
+async def _engine(url: str, settings: Settings, *, threads: bool) -> Engine:
+    scheme, rest = _scheme(url)
     if scheme == "sqlite":
         from recollect.store.sqlite import open_sqlite  # noqa: PLC0415  a backend is imported when it is named
 
-        return Store(await open_sqlite(rest.removeprefix("//"), durability=durability, threads=threads))
-    msg = f"no store speaks {scheme!r} (in {url!r}): use sqlite:///path/to/memory.db"
+        return await open_sqlite(rest.removeprefix("//"), durability=settings.durability, threads=threads)
+    if waits_for_a_server(url):
+        try:
+            from recollect.store.neo4j import open_neo4j  # noqa: PLC0415  as above
+        except ModuleNotFoundError as error:
+            msg = "a Neo4j store needs the official driver: pip install 'recollect[neo4j]'"
+            raise StoreUnavailableError(msg) from error
+        return await open_neo4j(url, settings.neo4j)
+    msg = f"no store speaks {scheme!r} (in {url!r}): use sqlite:///path/to/memory.db or neo4j://host:7687"
     raise InputError(msg)

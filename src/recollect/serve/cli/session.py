@@ -3,43 +3,50 @@
 from __future__ import annotations
 
 import sys
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from recollect.errors import InputError, NotFoundError
-from recollect.memory import Memory
-from recollect.running import run_now
+from recollect.memory import Memory, settings_of
+from recollect.running import runner
+from recollect.store import waits_for_a_server
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
+    from recollect.config import Settings
     from recollect.conversation import Conversation
+
+_T = TypeVar("_T")
 
 _PREFIX_CHARS_MIN = 4
 _LISTED_MAX = 1_000_000
 
 
-@asynccontextmanager
-async def memory_of(options: Namespace) -> AsyncGenerator[Memory]:
-    """Open the memory for the length of a command."""
-    opened = await Memory.open(getattr(options, "store", None), workspace=getattr(options, "workspace", None), threads=False)
+def with_memory(options: Namespace, work: Callable[[Memory, Namespace], Awaitable[_T]]) -> _T:
+    """Open the memory that the options name, for the length of some work on it."""
+    settings = settings_of(getattr(options, "store", None), getattr(options, "workspace", None), None)
+    by = runner(waits=waits_for_a_server(settings.store))
     try:
-        yield opened
-        await opened.save()
+        return by.run(_opened(settings, options, work))
     finally:
-        await opened.close()
+        by.close()
+
+
+async def _opened(settings: Settings, options: Namespace, work: Callable[[Memory, Namespace], Awaitable[_T]]) -> _T:
+    memory = await Memory.open(settings=settings, threads=False)
+    try:
+        result = await work(memory, options)
+        await memory.save()
+    finally:
+        await memory.close()
+    return result
 
 
 def command(work: Callable[[Memory, Namespace], Awaitable[int]]) -> Callable[[Namespace], int]:
     """Make a command of a function that works on an open memory."""
-
-    async def opened(options: Namespace) -> int:
-        async with memory_of(options) as memory:
-            return await work(memory, options)
-
-    return lambda options: run_now(opened(options))
+    return lambda options: with_memory(options, work)
 
 
 async def conversation_of(memory: Memory, given: str) -> Conversation:

@@ -7,13 +7,14 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from recollect import __version__
 from recollect.config import config_path, load_settings
 from recollect.errors import InputError, RecollectError
 from recollect.model import to_json
-from recollect.running import run_now
 from recollect.serve.cli.output import Progress, count, print_json, safe, size, styled
-from recollect.serve.cli.session import command, memory_of, read_file, wants_json
+from recollect.serve.cli.session import command, read_file, wants_json, with_memory
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -47,7 +48,7 @@ def _told(counted: Stats) -> list[tuple[str, str]]:
         ("tool calls", f"{counted.tool_calls:,}"),
         ("passages", f"{counted.passages:,}"),
         ("summaries", summaries),
-        ("size", size(counted.size_bytes)),
+        ("size", size(counted.size_bytes) if counted.size_bytes else "the server's own affair"),
     ]
 
 
@@ -83,7 +84,9 @@ def config(options: Namespace) -> int:
         else:
             print(path)
         return 0
-    print_json(to_json(load_settings()))
+    settings = load_settings()
+    shown = msgspec.structs.replace(settings.neo4j, password=None if settings.neo4j.password is None else "(set)")
+    print_json(to_json(msgspec.structs.replace(settings, neo4j=shown)))
     return 0
 
 
@@ -95,7 +98,7 @@ def doctor(options: Namespace) -> int:
         load_settings()
         path = config_path()
         findings.append((True, "configuration", f"{path}" if path.exists() else f"none at {path}, which is fine"))
-        findings += run_now(_store_findings(options))
+        findings += with_memory(options, _store_findings)
     except RecollectError as error:
         findings.append((False, "store" if error.exit_code > 2 else "configuration", str(error)))  # noqa: PLR2004  the table in errors
         code = error.exit_code
@@ -107,14 +110,14 @@ def doctor(options: Namespace) -> int:
     return code
 
 
-async def _store_findings(options: Namespace) -> list[tuple[bool, str, str]]:
-    async with memory_of(options) as memory:
-        memory.recorder.reading()  # loads the rules for secrets, the user's own among them
-        counted = await memory.stats()
-        found = [(True, "store", f"{counted.store}: {count(counted.turns, 'turn')}, {size(counted.size_bytes)}")]
-        folder = Path(counted.store.partition("://")[2]).parent
-        if folder.exists():
-            free = shutil.disk_usage(folder).free
-            found.append((free > _FREE_BYTES_MIN, "disk", f"{size(free)} free below {folder}"))
-        found.append((True, "workspace", memory.workspace))
+async def _store_findings(memory: Memory, _: Namespace) -> list[tuple[bool, str, str]]:
+    memory.recorder.reading()  # loads the rules for secrets, the user's own among them
+    counted = await memory.stats()
+    room = f", {size(counted.size_bytes)}" if counted.size_bytes else ""
+    found = [(True, "store", f"{counted.store}: {count(counted.turns, 'turn')}{room}")]
+    folder = Path(counted.store.partition("://")[2]).parent
+    if counted.size_bytes and folder.exists():
+        free = shutil.disk_usage(folder).free
+        found.append((free > _FREE_BYTES_MIN, "disk", f"{size(free)} free below {folder}"))
+    found.append((True, "workspace", memory.workspace))
     return found

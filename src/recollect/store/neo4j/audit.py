@@ -1,0 +1,115 @@
+"""Questions about the Neo4j store itself: counts, kept hashes, damage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recollect.model import Damage, Stats
+from recollect.store.neo4j.rows import RETURN_CONVERSATION, RETURN_TURN, held_of, stored_turn
+from recollect.store.shapes import HashRecord, RecordKey
+
+if TYPE_CHECKING:
+    from recollect.store.neo4j.database import Connection
+    from recollect.store.shapes import Held, StoredTurn
+
+
+class Neo4jAudit:
+    """The `AuditRows` of a transaction."""
+
+    def __init__(self, connection: Connection, workspace: str) -> None:
+        self._connection = connection
+        self._workspace = workspace
+
+    async def stats(self) -> Stats:
+        """Count what the workspace holds."""
+        rows = await self._connection.rows(
+            """
+            MATCH (:Workspace {name: $workspace})-[:HAS_PROJECT]->()-[:HAS_CONVERSATION]->(c)
+            RETURN count(c), sum(c.own_turns), sum(COUNT { (c)-[:HAS_MESSAGE]->() }),
+                sum(COUNT { (c)-[:HAS_TURN]->()-[:HAS_TOOL_CALL]->() }), sum(c.own_passages)
+            """,
+            workspace=self._workspace,
+        )
+        levels = await self._connection.rows(
+            """
+            MATCH (:Workspace {name: $workspace})-[:HAS_PROJECT]->()-[:HAS_CONVERSATION]->()-[:HAS_SUMMARY]->(s)
+            RETURN s.level, count(s) ORDER BY s.level
+            """,
+            workspace=self._workspace,
+        )
+        return Stats(
+            workspace=self._workspace,
+            store="",
+            conversations=rows[0][0],
+            turns=rows[0][1],
+            messages=rows[0][2],
+            tool_calls=rows[0][3],
+            passages=rows[0][4],
+            summaries={str(level): count for level, count in levels},
+        )
+
+    async def hashes(self, record_id: str) -> list[HashRecord]:
+        """Return the hashes kept for a record; for a turn those of its messages."""
+        rows = await self._connection.rows(
+            """
+            CALL () {
+                MATCH (n:Message {workspace: $workspace, uuid: $id})
+                RETURN 'message' AS kind, n.content_hash AS own, n.source_hash AS given, 0 AS place
+                UNION ALL MATCH (:Turn {workspace: $workspace, uuid: $id})-[:CONTAINS_MESSAGE]->(n)
+                RETURN 'message' AS kind, n.content_hash AS own, n.source_hash AS given, n.sequence AS place
+                UNION ALL MATCH (n:ToolResult {workspace: $workspace, uuid: $id})
+                RETURN 'tool_result' AS kind, n.content_hash AS own, n.source_hash AS given, 0 AS place
+                UNION ALL MATCH (:ToolCall {workspace: $workspace, uuid: $id})-[:PRODUCED_RESULT]->(n)
+                RETURN 'tool_result' AS kind, n.content_hash AS own, n.source_hash AS given, 0 AS place
+                UNION ALL MATCH (n:ContextFile {workspace: $workspace, uuid: $id})
+                RETURN 'context_file' AS kind, n.content_hash AS own, n.content_hash AS given, 0 AS place
+                UNION ALL MATCH (n:CodeChange {workspace: $workspace, uuid: $id})
+                RETURN 'code_change' AS kind, n.code_after_hash AS own, n.code_after_hash AS given, 0 AS place
+            }
+            RETURN kind, own, given ORDER BY place
+            """,
+            workspace=self._workspace,
+            id=record_id,
+        )
+        return [HashRecord(kind=row[0], content_hash=row[1], source_hash=row[2]) for row in rows]
+
+    async def conversations(self) -> list[RecordKey]:
+        """Return every conversation to be checked."""
+        rows = await self._connection.rows(
+            "MATCH (:Workspace {name: $workspace})-[:HAS_PROJECT]->()-[:HAS_CONVERSATION]->(c) RETURN c.uuid ORDER BY c.uuid",
+            workspace=self._workspace,
+        )
+        return [RecordKey(key=row[0], id=row[0], conversation_id=row[0]) for row in rows]
+
+    async def turns(self, after: int | str | None, limit: int) -> list[RecordKey]:
+        """Return the next turns to be checked, in the order of their keys."""
+        rows = await self._connection.rows(
+            """
+            MATCH (t:Turn) WHERE t.workspace = $workspace AND t.uuid > $after
+            RETURN t.uuid, t.conversation_id ORDER BY t.uuid LIMIT $limit
+            """,
+            workspace=self._workspace,
+            after=after or "",
+            limit=limit,
+        )
+        return [RecordKey(key=row[0], id=row[0], conversation_id=row[1]) for row in rows]
+
+    async def conversation(self, key: int | str) -> Held | None:
+        """Read one conversation by its key."""
+        row = await self._connection.row(
+            "MATCH (c:Conversation {workspace: $workspace, uuid: $key})\n" + RETURN_CONVERSATION, workspace=self._workspace, key=key
+        )
+        return None if row is None else held_of(row)
+
+    async def read(self, keys: list[int | str]) -> list[StoredTurn]:
+        """Read turns by their keys."""
+        rows = await self._connection.rows(
+            "MATCH (t:Turn) WHERE t.workspace = $workspace AND t.uuid IN $keys\n" + RETURN_TURN, workspace=self._workspace, keys=keys
+        )
+        return [stored_turn(row) for row in rows]
+
+
+async def index_damage(connection: Connection) -> list[Damage]:
+    """Ask the server which of the indexes are not in use."""
+    rows = await connection.rows("SHOW INDEXES YIELD name, state WHERE state <> 'ONLINE' RETURN name, state")
+    return [Damage(kind="index", id=row[0], reason=f"the index is {str(row[1]).lower()}, not online") for row in rows]

@@ -1,0 +1,255 @@
+"""Passages to search, summaries, insights and scopes in Neo4j: queries and row mapping."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from recollect.limits import INTEGER_MAX
+from recollect.model import Insight, Passage, Reference, Scope, Summary
+from recollect.store.neo4j.rows import code_file_id, read, readable, scope_term, written
+from recollect.store.shapes import Candidate, Candidates
+
+if TYPE_CHECKING:
+    from recollect.store.neo4j.database import Connection
+    from recollect.store.shapes import Area
+
+
+class Neo4jDerived:
+    """The `DerivedRows` of a transaction."""
+
+    def __init__(self, connection: Connection, workspace: str) -> None:
+        self._connection = connection
+        self._workspace = workspace
+
+    async def candidates(self, area: Area, terms: list[str], limit: int) -> Candidates:
+        """Return the passages of an area that share a term, with the counts of the area."""
+        passages, length, turns = await self._counted(area)
+        if not terms or not passages:
+            return Candidates(turn_count=turns)
+        scopes = self._scopes(area)
+        frequency = dict.fromkeys(terms, 0)
+        for term, count in await self._frequencies(scopes, terms):
+            frequency[term] += count
+        found = await self._matches(scopes, terms, limit)
+        return Candidates(
+            candidates=tuple(found),
+            passage_count=passages,
+            turn_count=turns,
+            average_length=length / passages,
+            document_frequency=frequency,
+        )
+
+    async def _counted(self, area: Area) -> tuple[int, int, int]:
+        """Return how many passages an area has, how many terms those have, and how many turns."""
+        if area.spans is not None:
+            row = await self._connection.row(
+                """
+                UNWIND $spans AS span
+                CALL (span) {
+                    MATCH (p:Passage) WHERE p.workspace = $workspace AND p.conversation_id = span.id AND p.turn_index <= span.last
+                    RETURN count(p) AS passages, sum(p.length) AS terms
+                }
+                CALL (span) {
+                    MATCH (t:Turn) WHERE t.workspace = $workspace AND t.conversation_id = span.id AND t.index <= span.last
+                    RETURN count(t) AS turns
+                }
+                RETURN sum(passages), sum(terms), sum(turns)
+                """,
+                workspace=self._workspace,
+                spans=[{"id": span.conversation_id, "last": INTEGER_MAX if span.last is None else span.last} for span in area.spans],
+            )
+        else:
+            row = await self._connection.row(
+                """
+                MATCH (:Workspace {name: $workspace})-[:HAS_PROJECT]->(p) WHERE $project_ids IS NULL OR p.uuid IN $project_ids
+                MATCH (p)-[:HAS_CONVERSATION]->(c)
+                RETURN sum(c.own_passages), sum(c.own_terms), sum(c.own_turns)
+                """,
+                workspace=self._workspace,
+                project_ids=None if area.project_ids is None else list(area.project_ids),
+            )
+        return (0, 0, 0) if row is None else (row[0], row[1], row[2])
+
+    def _scopes(self, area: Area) -> list[tuple[str, int | None]]:
+        """Return the words that stand for an area in the full-text index, each with the last turn that counts."""
+        if area.spans is not None:
+            return [(scope_term(self._workspace, "conversation", span.conversation_id), span.last) for span in area.spans]
+        if area.project_ids is not None:
+            return [(scope_term(self._workspace, "project", project_id), None) for project_id in area.project_ids]
+        return [(scope_term(self._workspace, "workspace", ""), None)]
+
+    async def _frequencies(self, scopes: list[tuple[str, int | None]], terms: list[str]) -> list[tuple[str, int]]:
+        asked = [{"term": term, "query": _query(scope, [term]), "last": last} for scope, last in scopes for term in terms]
+        rows = await self._connection.rows(
+            """
+            UNWIND $asked AS one
+            CALL (one) {
+                CALL db.index.fulltext.queryNodes('passage_terms', one.query) YIELD node
+                WITH node WHERE one.last IS NULL OR node.turn_index <= one.last
+                RETURN count(node) AS found
+            }
+            RETURN one.term, found
+            """,
+            asked=asked,
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    async def _matches(self, scopes: list[tuple[str, int | None]], terms: list[str], limit: int) -> list[Candidate]:
+        """Rank within the scope: its word must match, and weighs nothing."""
+        asked = [
+            {"query": _query(scope, terms), "last": last, "options": {"limit": limit} if last is None else {}} for scope, last in scopes
+        ]
+        rows = await self._connection.rows(
+            """
+            UNWIND $asked AS one
+            CALL (one) {
+                CALL db.index.fulltext.queryNodes('passage_terms', one.query, one.options) YIELD node, score
+                WITH node, score WHERE one.last IS NULL OR node.turn_index <= one.last
+                RETURN node, score ORDER BY score DESC LIMIT $limit
+            }
+            RETURN node.turn_id, node.conversation_id, node.turn_index, node {.part, .ordinal, .start, .end, .terms}
+            ORDER BY score DESC, node.conversation_id, node.turn_index, node.order LIMIT $limit
+            """,
+            asked=asked,
+            limit=limit,
+        )
+        with readable():
+            return [Candidate(turn_id=row[0], conversation_id=row[1], turn_index=row[2], passage=read(Passage, row[3])) for row in rows]
+
+    async def put_summary(self, summary: Summary, checksum: int) -> None:
+        """Write a summary with the edges to its sources."""
+        await self._connection.run(
+            """
+            MATCH (c:Conversation {workspace: $workspace, uuid: $conversation_id})
+            CALL () { MATCH (old:Summary {workspace: $workspace, uuid: $properties.uuid}) DETACH DELETE old }
+            CREATE (c)-[:HAS_SUMMARY {level: $properties.level}]->(s:Summary) SET s = $properties, s.project_id = c.project_id
+            WITH s
+            CALL (s) {
+                MATCH (t:Turn) WHERE t.workspace = $workspace AND t.uuid IN $source_ids
+                CREATE (s)-[:SUMMARIZES {level: s.level}]->(t)
+            }
+            CALL (s) {
+                MATCH (low:Summary) WHERE low.workspace = $workspace AND low.uuid IN $source_ids AND low <> s
+                CREATE (s)-[:SUMMARIZES {level: s.level}]->(low)
+            }
+            """,
+            workspace=self._workspace,
+            conversation_id=summary.conversation_id,
+            properties=written(summary, workspace=self._workspace, timestamp=summary.created_at, checksum=checksum),
+            source_ids=list(summary.source_ids),
+        )
+
+    async def summaries(self, conversation_id: str, level: int | None) -> list[Summary]:
+        """Return summaries by level, first turn and id."""
+        rows = await self._connection.rows(
+            """
+            MATCH (:Conversation {workspace: $workspace, uuid: $conversation_id})-[:HAS_SUMMARY]->(s)
+            WHERE $level IS NULL OR s.level = $level
+            RETURN properties(s) ORDER BY s.level, s.first_turn, s.uuid
+            """,
+            workspace=self._workspace,
+            conversation_id=conversation_id,
+            level=level,
+        )
+        with readable():
+            return [read(Summary, row[0]) for row in rows]
+
+    async def put_insight(self, insight: Insight, checksum: int) -> None:
+        """Write an insight."""
+        await self._connection.run(
+            """
+            MATCH (c:Conversation {workspace: $workspace, uuid: $conversation_id})
+            CALL () { MATCH (old:Insight {workspace: $workspace, uuid: $properties.uuid}) DETACH DELETE old }
+            CREATE (c)-[:HAS_INSIGHT]->(i:Insight) SET i = $properties, i.project_id = c.project_id
+            """,
+            workspace=self._workspace,
+            conversation_id=insight.conversation_id,
+            properties=written(insight, workspace=self._workspace, timestamp=insight.created_at, checksum=checksum),
+        )
+
+    async def insights(self, conversation_id: str) -> list[Insight]:
+        """Return insights, oldest first, then by id."""
+        rows = await self._connection.rows(
+            """
+            MATCH (:Conversation {workspace: $workspace, uuid: $conversation_id})-[:HAS_INSIGHT]->(i)
+            RETURN properties(i) ORDER BY i.created_at, i.uuid
+            """,
+            workspace=self._workspace,
+            conversation_id=conversation_id,
+        )
+        with readable():
+            return [read(Insight, row[0]) for row in rows]
+
+    async def put_scopes(self, project_id: str, scopes: list[tuple[Scope, int]]) -> None:
+        """Write scopes with their checksums."""
+        shared = {"workspace": self._workspace, "project_id": project_id}
+        rows: list[dict[str, Any]] = [
+            {
+                "file": {**shared, "uuid": code_file_id(self._workspace, project_id, scope.file_path), "file_path": scope.file_path},
+                "scope": written(scope, **shared, checksum=checksum),
+            }
+            for scope, checksum in scopes
+        ]
+        await self._connection.run(
+            """
+            MATCH (p:Project {workspace: $workspace, uuid: $project_id}) SET p.name = p.name
+            WITH p
+            UNWIND $rows AS row
+            MERGE (f:CodeFile {workspace: $workspace, uuid: row.file.uuid}) ON CREATE SET f += row.file
+            MERGE (s:Scope {workspace: $workspace, uuid: row.scope.uuid}) SET s = row.scope
+            WITH s, f
+            CALL (s) { MATCH (s)-[old:DEFINED_IN]->() DELETE old }
+            CREATE (s)-[:DEFINED_IN]->(f)
+            """,
+            workspace=self._workspace,
+            project_id=project_id,
+            rows=rows,
+        )
+
+    async def scopes(self, project_id: str, name: str | None) -> list[Scope]:
+        """Return scopes by path, line and id."""
+        rows = await self._connection.rows(
+            """
+            MATCH (s:Scope) WHERE s.workspace = $workspace AND s.project_id = $project_id AND s.name IS NOT NULL
+                AND ($name IS NULL OR s.name = $name)
+            RETURN properties(s) ORDER BY s.file_path, s.line_start, s.uuid
+            """,
+            workspace=self._workspace,
+            project_id=project_id,
+            name=name,
+        )
+        with readable():
+            return [read(Scope, row[0]) for row in rows]
+
+    async def put_references(self, references: list[Reference]) -> None:
+        """Write that messages speak of scopes."""
+        await self._connection.run(
+            """
+            UNWIND $rows AS row
+            MATCH (m:Message {workspace: $workspace, uuid: row.message_id}) MATCH (s:Scope {workspace: $workspace, uuid: row.scope_id})
+            MERGE (m)-[:REFERENCES_CODE]->(s)
+            """,
+            workspace=self._workspace,
+            rows=[{"message_id": one.message_id, "scope_id": one.scope_id} for one in references],
+        )
+
+    async def references(self, scope_id: str) -> list[Reference]:
+        """Return who speaks of a scope, by conversation and message."""
+        rows = await self._connection.rows(
+            """
+            MATCH (m:Message)-[:REFERENCES_CODE]->(:Scope {workspace: $workspace, uuid: $scope_id})
+            RETURN m.uuid, m.conversation_id ORDER BY m.conversation_id, m.sequence
+            """,
+            workspace=self._workspace,
+            scope_id=scope_id,
+        )
+        return [Reference(message_id=row[0], scope_id=scope_id, conversation_id=row[1]) for row in rows]
+
+
+def _query(scope: str, terms: list[str]) -> str:
+    """Return a full-text query: any of the terms, within a scope."""
+    return f"+scope:{_quoted(scope)}^0 +terms:(" + " ".join(_quoted(term) for term in terms) + ")"
+
+
+def _quoted(term: str) -> str:
+    return '"' + term.replace("\\", "\\\\").replace('"', '\\"') + '"'

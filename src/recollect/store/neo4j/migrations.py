@@ -1,0 +1,91 @@
+"""The constraints and indexes of the graph, as the list of steps that made it; each is recorded in the database.
+
+Every statement of a step can be run again without harm, so that two servers that start at once may both take it; a
+step is recorded when it is done. Ids are unique within a workspace, because the same conversation restored into two
+workspaces has the same ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, LiteralString
+
+from recollect.errors import NewerStoreError, StoreError
+
+if TYPE_CHECKING:
+    from recollect.store.neo4j.database import Database
+
+_RECORDED: LiteralString = "CREATE CONSTRAINT migration_number IF NOT EXISTS FOR (n:Migration) REQUIRE n.number IS UNIQUE"
+
+_THE_GRAPH: tuple[LiteralString, ...] = (
+    "CREATE CONSTRAINT workspace_name IF NOT EXISTS FOR (n:Workspace) REQUIRE n.name IS UNIQUE",
+    "CREATE CONSTRAINT project_uuid IF NOT EXISTS FOR (n:Project) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
+    "CREATE CONSTRAINT conversation_uuid IF NOT EXISTS FOR (n:Conversation) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
+    "CREATE CONSTRAINT turn_uuid IF NOT EXISTS FOR (n:Turn) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
+    "CREATE CONSTRAINT message_uuid IF NOT EXISTS FOR (n:Message) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
+    "CREATE CONSTRAINT tool_call_uuid IF NOT EXISTS FOR (n:ToolCall) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
+    "CREATE CONSTRAINT tool_result_uuid IF NOT EXISTS FOR (n:ToolResult) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
+    "CREATE CONSTRAINT context_file_uuid IF NOT EXISTS FOR (n:ContextFile) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
+    "CREATE CONSTRAINT code_file_uuid IF NOT EXISTS FOR (n:CodeFile) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
+    "CREATE CONSTRAINT code_change_uuid IF NOT EXISTS FOR (n:CodeChange) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
+    "CREATE CONSTRAINT checkpoint_uuid IF NOT EXISTS FOR (n:Checkpoint) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
+    "CREATE CONSTRAINT summary_uuid IF NOT EXISTS FOR (n:Summary) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
+    "CREATE CONSTRAINT insight_uuid IF NOT EXISTS FOR (n:Insight) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
+    "CREATE CONSTRAINT scope_uuid IF NOT EXISTS FOR (n:Scope) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
+    "CREATE CONSTRAINT passage_uuid IF NOT EXISTS FOR (n:Passage) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
+    "CREATE INDEX conversation_by_change IF NOT EXISTS FOR (n:Conversation) ON (n.workspace, n.updated_at)",
+    "CREATE INDEX turn_by_index IF NOT EXISTS FOR (n:Turn) ON (n.workspace, n.conversation_id, n.index)",
+    "CREATE INDEX turn_by_request IF NOT EXISTS FOR (n:Turn) ON (n.workspace, n.project_id, n.request_id)",
+    "CREATE INDEX code_change_by_turn IF NOT EXISTS FOR (n:CodeChange) ON (n.workspace, n.turn_id)",
+    "CREATE INDEX code_file_by_project IF NOT EXISTS FOR (n:CodeFile) ON (n.workspace)",
+    "CREATE INDEX checkpoint_by_id IF NOT EXISTS FOR (n:Checkpoint) ON (n.workspace, n.project_id, n.checkpoint_id)",
+    "CREATE INDEX checkpoint_by_parent IF NOT EXISTS FOR (n:Checkpoint) ON (n.workspace, n.project_id, n.parent_checkpoint)",
+    "CREATE INDEX scope_by_name IF NOT EXISTS FOR (n:Scope) ON (n.workspace, n.project_id, n.name)",
+    "CREATE INDEX passage_by_turn IF NOT EXISTS FOR (n:Passage) ON (n.workspace, n.conversation_id, n.turn_index)",
+    """
+    CREATE FULLTEXT INDEX passage_terms IF NOT EXISTS FOR (n:Passage) ON EACH [n.terms, n.scope]
+    OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace', `fulltext.eventually_consistent`: false}}
+    """,
+)
+
+MIGRATIONS: tuple[tuple[str, tuple[LiteralString, ...]], ...] = (("the_graph", _THE_GRAPH),)
+
+_SCHEMA_ATTEMPTS_MAX = 5
+
+
+async def migrate(database: Database, migrations: tuple[tuple[str, tuple[LiteralString, ...]], ...] = MIGRATIONS) -> None:
+    """Bring the database up to date; refuse one that was made by a newer Recollect."""
+    version = await _version(database)
+    if version > len(migrations):
+        msg = (
+            f"{database.address.url} was made by a newer Recollect (schema {version}, this one knows {len(migrations)}): upgrade Recollect"
+        )
+        raise NewerStoreError(msg)
+    if version == len(migrations):
+        return
+    await _safely(database, _RECORDED)
+    for number, (name, statements) in enumerate(migrations[version:], version + 1):
+        for statement in statements:
+            await _safely(database, statement)
+        await database.run("CALL db.awaitIndexes(300)")
+        await database.write(
+            lambda connection, number=number, name=name: connection.run(
+                "MERGE (m:Migration {number: $number}) ON CREATE SET m.name = $name, m.applied_at = datetime()", number=number, name=name
+            )
+        )
+
+
+async def _version(database: Database) -> int:
+    rows = await database.read(lambda connection: connection.rows("MATCH (m:Migration) RETURN coalesce(max(m.number), 0)"))
+    return int(rows[0][0])
+
+
+async def _safely(database: Database, statement: LiteralString) -> None:
+    """Run a statement that another server may be running at this moment."""
+    for attempt in range(_SCHEMA_ATTEMPTS_MAX):
+        try:
+            await database.run(statement)
+        except StoreError:
+            if attempt == _SCHEMA_ATTEMPTS_MAX - 1:
+                raise
+        else:
+            return

@@ -1,0 +1,23 @@
+"""What a unit of work sees of one workspace in Neo4j."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recollect.store.neo4j.audit import Neo4jAudit
+from recollect.store.neo4j.conversations import Neo4jConversations
+from recollect.store.neo4j.derived import Neo4jDerived
+from recollect.store.neo4j.turns import Neo4jTurns
+
+if TYPE_CHECKING:
+    from recollect.store.neo4j.database import Connection
+
+
+class Neo4jTransaction:
+    """The four groups of queries in one transaction."""
+
+    def __init__(self, connection: Connection, workspace: str) -> None:
+        self.conversations = Neo4jConversations(connection, workspace)
+        self.turns = Neo4jTurns(connection, workspace)
+        self.derived = Neo4jDerived(connection, workspace)
+        self.audit = Neo4jAudit(connection, workspace)
