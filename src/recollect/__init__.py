@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from recollect.capture.messages import messages_to_turns
     from recollect.config import Settings, load_settings
     from recollect.conversation import Conversation
+    from recollect.copying import copy_store
     from recollect.errors import (
         ConfigError,
         ConflictError,
@@ -46,6 +47,7 @@ _HOMES = {
     "recollect.capture.messages": ("messages_to_turns",),
     "recollect.config": ("Settings", "load_settings"),
     "recollect.conversation": ("Conversation",),
+    "recollect.copying": ("copy_store",),
     "recollect.errors": (
         "ConfigError",
         "ConflictError",
@@ -116,6 +118,7 @@ __all__ = [
     "Turn",
     "Verification",
     "__version__",
+    "copy_store",
     "load_settings",
     "messages_to_turns",
 ]

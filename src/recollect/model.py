@@ -374,6 +374,15 @@ class Forgotten(Node, frozen=True, kw_only=True):
     turns: int = 0
 
 
+class Copied(Node, frozen=True, kw_only=True):
+    """How much of a store is now in another, and how much of that was not there before."""
+
+    workspaces: int = 0
+    conversations: int = 0
+    turns: int = 0
+    new_turns: int = 0
+
+
 class Damage(Node, frozen=True, kw_only=True):
     """A record whose bytes are not what was written."""
 

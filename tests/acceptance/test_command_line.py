@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -18,9 +19,10 @@ from tests.kit import said
 class Shell:
     """Runs `recollect` in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, store: str | None = None) -> None:
         self.folder = folder
-        self.environment = {**os.environ, "RECOLLECT_STORE": f"sqlite://{folder / 'memory.db'}", "COLUMNS": "100", "HOME": str(folder)}
+        own = store or f"sqlite://{folder / 'memory.db'}"
+        self.environment = {**os.environ, "RECOLLECT_STORE": own, "COLUMNS": "100", "HOME": str(folder)}
 
     def run(self, *arguments: str, code: int = 0, text: str | None = None) -> str:
         done = self.raw(*arguments, text=text)
@@ -47,6 +49,14 @@ class Shell:
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path)
+
+
+@pytest.fixture(params=["neo4j", "sqlite"])
+def any_shell(request: pytest.FixtureRequest, tmp_path: Path) -> Shell:
+    """Run on either store; a server's tests each have a workspace of their own."""
+    shell = Shell(tmp_path, request.getfixturevalue("neo4j_url") if request.param == "neo4j" else None)
+    shell.environment["RECOLLECT_WORKSPACE"] = f"test-{uuid4()}"
+    return shell
 
 
 def payload(request: str = "r1", **parts: Any) -> dict[str, Any]:
@@ -83,55 +93,57 @@ def test_version_and_help(shell: Shell) -> None:
     shell.run("show", code=2)
 
 
-def test_a_conversation_from_beginning_to_end(shell: Shell) -> None:
-    ident = shell.run("new", "--project", "shop", "--title", "Fix login", "--tag", "auth").strip()
-    assert f"created: turn 0 of {ident}" in shell.run("record", ident, "--user", "why does login crash", "--assistant", "the token expired")
-    assert "created: turn 1" in shell.run("record", ident[:8], "--messages", "-", text=json.dumps(said("and now?", "fixed")))
-    listed = shell.run("conversations")
+def test_a_conversation_from_beginning_to_end(any_shell: Shell) -> None:
+    ident = any_shell.run("new", "--project", "shop", "--title", "Fix login", "--tag", "auth").strip()
+    assert f"created: turn 0 of {ident}" in any_shell.run(
+        "record", ident, "--user", "why does login crash", "--assistant", "the token expired"
+    )
+    assert "created: turn 1" in any_shell.run("record", ident[:8], "--messages", "-", text=json.dumps(said("and now?", "fixed")))
+    listed = any_shell.run("conversations")
     assert "Fix login #auth" in listed
     assert ident[:8] in listed
-    shown = shell.run("show", ident[:8])
+    shown = any_shell.run("show", ident[:8])
     assert "you    why does login crash" in shown
-    assert shell.json("show", ident)["turns"][1]["assistant"] == "fixed"
-    assert "**login** **crash**" in shell.run("search", "login", "crash")
-    branch = shell.json("branch", ident, "--turn", "0", "--title", "other way")
+    assert any_shell.json("show", ident)["turns"][1]["assistant"] == "fixed"
+    assert "**login** **crash**" in any_shell.run("search", "login", "crash")
+    branch = any_shell.json("branch", ident, "--turn", "0", "--title", "other way")
     assert branch["branch_of"] == ident
-    assert shell.json("edit", ident, "--title", "Better title", "--tag", "x")["tags"] == ["x"]
-    assert shell.json("archive", ident)["status"] == "archived"
-    assert [info["id"] for info in shell.json("conversations", "--status", "archived")] == [ident]
-    assert shell.json("archive", ident, "--undo")["status"] == "active"
-    shell.run("export", ident, "--output", "out.json")
-    assert "## Turn 0" in shell.run("export", ident, "--format", "markdown")
-    shell.run("delete", ident)
-    shell.run("show", ident, code=1)
-    assert shell.json("import", "recollect", "out.json")["conversations"] == [ident]
-    assert shell.run("export", ident) == (shell.folder / "out.json").read_text()
-    assert shell.json("forget", "--project", "shop")["conversations"] == 2
-    shell.run("conversations", code=1)
+    assert any_shell.json("edit", ident, "--title", "Better title", "--tag", "x")["tags"] == ["x"]
+    assert any_shell.json("archive", ident)["status"] == "archived"
+    assert [info["id"] for info in any_shell.json("conversations", "--status", "archived")] == [ident]
+    assert any_shell.json("archive", ident, "--undo")["status"] == "active"
+    any_shell.run("export", ident, "--output", "out.json")
+    assert "## Turn 0" in any_shell.run("export", ident, "--format", "markdown")
+    any_shell.run("delete", ident)
+    any_shell.run("show", ident, code=1)
+    assert any_shell.json("import", "recollect", "out.json")["conversations"] == [ident]
+    assert any_shell.run("export", ident) == (any_shell.folder / "out.json").read_text()
+    assert any_shell.json("forget", "--project", "shop")["conversations"] == 2
+    any_shell.run("conversations", code=1)
 
 
-def test_tools_files_and_sessions(shell: Shell) -> None:
-    (shell.folder / "work").mkdir()
-    ident = shell.run("new", "--cwd", "work").strip()
+def test_tools_files_and_sessions(any_shell: Shell) -> None:
+    (any_shell.folder / "work").mkdir()
+    ident = any_shell.run("new", "--cwd", "work").strip()
     call = [
         {"id": "a", "name": "Read", "arguments": {"file_path": "a.py"}, "result": "x"},
         {"id": "b", "name": "Bash", "arguments": {"command": "make"}, "error": "no"},
     ]
-    (shell.folder / "m.json").write_text(
+    (any_shell.folder / "m.json").write_text(
         json.dumps([{"role": "user", "content": "go"}, {"role": "assistant", "content": "ok", "tool_calls": call}])
     )
-    shell.run("record", ident, "--messages", "m.json")
-    assert [one["path"] for one in shell.json("files", ident)] == ["a.py"]
-    assert "read" in shell.run("files", ident)
-    assert [one["tool_name"] for one in shell.json("tool-calls", ident, "--failed")] == ["Bash"]
-    assert "✓ Read" in shell.run("tool-calls", ident, "--tool", "Read")
-    shell.run("tool-calls", ident, "--tool", "Nobody", code=1)
-    assert [one["id"] for one in shell.json("sessions", "--cwd", "work")] == [ident]
-    assert "ok" in shell.run("sessions", "--cwd", "work/../work")
-    assert shell.json("sessions", "--cwd", "elsewhere", code=1) == []
+    any_shell.run("record", ident, "--messages", "m.json")
+    assert [one["path"] for one in any_shell.json("files", ident)] == ["a.py"]
+    assert "read" in any_shell.run("files", ident)
+    assert [one["tool_name"] for one in any_shell.json("tool-calls", ident, "--failed")] == ["Bash"]
+    assert "✓ Read" in any_shell.run("tool-calls", ident, "--tool", "Read")
+    any_shell.run("tool-calls", ident, "--tool", "Nobody", code=1)
+    assert [one["id"] for one in any_shell.json("sessions", "--cwd", "work")] == [ident]
+    assert "ok" in any_shell.run("sessions", "--cwd", "work/../work")
+    assert any_shell.json("sessions", "--cwd", "elsewhere", code=1) == []
 
 
-def test_ingest_keeps_the_good_and_reports_the_bad(shell: Shell) -> None:
+def test_ingest_keeps_the_good_and_reports_the_bad(any_shell: Shell) -> None:
     lines = [
         json.dumps(payload("r1")),
         "{broken",
@@ -139,49 +151,51 @@ def test_ingest_keeps_the_good_and_reports_the_bad(shell: Shell) -> None:
         json.dumps({"messages": []}),
         json.dumps(payload("r1")),
     ]
-    (shell.folder / "in.jsonl").write_text("\n".join(lines))
-    done = shell.raw("ingest", "in.jsonl")
+    (any_shell.folder / "in.jsonl").write_text("\n".join(lines))
+    done = any_shell.raw("ingest", "in.jsonl")
     assert done.returncode == 2
     assert "line 2" in done.stderr
     assert "line 4" in done.stderr
     assert done.stdout.strip() == "2 created, 1 unchanged, 2 bad"
-    results = [json.loads(line) for line in shell.raw("--json", "ingest", "in.jsonl").stdout.splitlines()]
+    results = [json.loads(line) for line in any_shell.raw("--json", "ingest", "in.jsonl").stdout.splitlines()]
     assert [result.get("status", "error") for result in results] == ["unchanged", "error", "unchanged", "error", "unchanged"]
-    assert shell.json("stats")["turns"] == 2
-    (shell.folder / "array.json").write_text(json.dumps([payload("r3", messages=said("third")), payload("r4", messages=said("fourth"))]))
-    assert "2 created" in shell.run("ingest", "array.json")
-    assert "1 created" in shell.run("ingest", "-", text=json.dumps(payload("r5", messages=said("fifth")), indent=2))
+    assert any_shell.json("stats")["turns"] == 2
+    (any_shell.folder / "array.json").write_text(
+        json.dumps([payload("r3", messages=said("third")), payload("r4", messages=said("fourth"))])
+    )
+    assert "2 created" in any_shell.run("ingest", "array.json")
+    assert "1 created" in any_shell.run("ingest", "-", text=json.dumps(payload("r5", messages=said("fifth")), indent=2))
     conflicting = json.dumps(payload("r5", messages=said("other")))
-    assert "with replace" in shell.raw("ingest", "-", text=conflicting).stderr
-    assert "1 replaced" in shell.run("ingest", "--replace", "-", text=conflicting)
+    assert "with replace" in any_shell.raw("ingest", "-", text=conflicting).stderr
+    assert "1 replaced" in any_shell.run("ingest", "--replace", "-", text=conflicting)
 
 
-def test_imports_of_plain_message_lists(shell: Shell) -> None:
-    (shell.folder / "chat.json").write_text(json.dumps(said("a", "b", "c", "d")))
-    first = shell.json("import", "openai", "chat.json", "--project", "p")
-    assert shell.json("import", "openai", "chat.json", "--project", "p") == {**first, "unchanged": 1}
-    assert shell.json("import", "openai", "chat.json", "--project", "p", "--new-id")["conversations"] != first["conversations"]
-    assert len(shell.json("show", first["conversations"][0])["turns"]) == 2
-    (shell.folder / "bad.json").write_text("7")
-    done = shell.raw("import", "openai", "bad.json", "chat.json", "--project", "p")
+def test_imports_of_plain_message_lists(any_shell: Shell) -> None:
+    (any_shell.folder / "chat.json").write_text(json.dumps(said("a", "b", "c", "d")))
+    first = any_shell.json("import", "openai", "chat.json", "--project", "p")
+    assert any_shell.json("import", "openai", "chat.json", "--project", "p") == {**first, "unchanged": 1}
+    assert any_shell.json("import", "openai", "chat.json", "--project", "p", "--new-id")["conversations"] != first["conversations"]
+    assert len(any_shell.json("show", first["conversations"][0])["turns"]) == 2
+    (any_shell.folder / "bad.json").write_text("7")
+    done = any_shell.raw("import", "openai", "bad.json", "chat.json", "--project", "p")
     assert done.returncode == 2
     assert "0 conversations imported, 1 unchanged, 1 bad" in done.stdout
 
 
-def test_verify_stats_doctor_and_config(shell: Shell) -> None:
-    ident = ingested(shell)
-    message = shell.json("show", ident)["turns"][0]["messages"][0]["id"]
-    (shell.folder / "said.txt").write_text("why does login crash")
-    assert shell.json("verify", message, "--content", "said.txt")["status"] == "matches"
-    assert shell.json("verify", message, "--content", "in.json", code=1)["status"] == "differs"
-    assert shell.json("verify", "nobody", "--content", "in.json", code=1)["status"] == "unknown"
-    assert shell.json("verify")["status"] == "intact"
-    shell.run("verify", message, code=2)
-    assert "turns          1" in shell.run("stats")
-    assert "ok  store" in shell.run("doctor")
-    assert shell.json("doctor")["ok"]
-    assert shell.run("config", "path").strip().endswith("config.yaml")
-    assert json.loads(shell.run("config", "show"))["workspace"] == "default"
+def test_verify_stats_doctor_and_config(any_shell: Shell) -> None:
+    ident = ingested(any_shell)
+    message = any_shell.json("show", ident)["turns"][0]["messages"][0]["id"]
+    (any_shell.folder / "said.txt").write_text("why does login crash")
+    assert any_shell.json("verify", message, "--content", "said.txt")["status"] == "matches"
+    assert any_shell.json("verify", message, "--content", "in.json", code=1)["status"] == "differs"
+    assert any_shell.json("verify", "nobody", "--content", "in.json", code=1)["status"] == "unknown"
+    assert any_shell.json("verify")["status"] == "intact"
+    any_shell.run("verify", message, code=2)
+    assert "turns          1" in any_shell.run("stats")
+    assert "ok  store" in any_shell.run("doctor")
+    assert any_shell.json("doctor")["ok"]
+    assert any_shell.run("config", "path").strip().endswith("config.yaml")
+    assert json.loads(any_shell.run("config", "show"))["workspace"] == any_shell.environment["RECOLLECT_WORKSPACE"]
 
 
 def test_a_store_that_cannot_be_used_is_exit_code_3(shell: Shell) -> None:
@@ -207,19 +221,19 @@ def test_numbers_that_make_no_sense_are_refused(shell: Shell) -> None:
     assert "No conversation matches." in shell.run("conversations", "--project", "nobody", code=1)
 
 
-def test_what_a_command_says_it_recorded_is_there_also_without_auto_save(shell: Shell) -> None:
-    (shell.folder / "c.yaml").write_text("agent: {memory: {persistence: {auto_save: false}}}\n")
-    shell.environment["RECOLLECT_CONFIG"] = str(shell.folder / "c.yaml")
-    ident = shell.run("new", "--project", "p").strip()
-    shell.run("record", ident, "--user", "kept")
-    assert shell.json("show", ident)["turns"][0]["user"] == "kept"
+def test_what_a_command_says_it_recorded_is_there_also_without_auto_save(any_shell: Shell) -> None:
+    (any_shell.folder / "c.yaml").write_text("agent: {memory: {persistence: {auto_save: false}}}\n")
+    any_shell.environment["RECOLLECT_CONFIG"] = str(any_shell.folder / "c.yaml")
+    ident = any_shell.run("new", "--project", "p").strip()
+    any_shell.run("record", ident, "--user", "kept")
+    assert any_shell.json("show", ident)["turns"][0]["user"] == "kept"
 
 
-def test_workspaces_are_apart(shell: Shell) -> None:
-    ident = ingested(shell)
-    assert shell.json("--workspace", "other", "conversations", code=1) == []
-    shell.run("--workspace", "other", "show", ident, code=1)
-    assert shell.json("--workspace", "other", "search", "login", code=1)["hits"] == []
+def test_workspaces_are_apart(any_shell: Shell) -> None:
+    ident = ingested(any_shell)
+    assert any_shell.json("--workspace", "other", "conversations", code=1) == []
+    any_shell.run("--workspace", "other", "show", ident, code=1)
+    assert any_shell.json("--workspace", "other", "search", "login", code=1)["hits"] == []
 
 
 def test_options_may_stand_after_the_command_and_a_closed_pipe_is_quiet(shell: Shell) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from recollect.memory import Memory
-from recollect.model import Insight, Scope, Summary
+from recollect.model import Insight, Reference, Scope, Summary
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 
@@ -66,3 +66,17 @@ async def test_insights_and_scopes_come_back_as_they_were(memory: Memory) -> Non
     await derived.put_scopes(memory.workspace, scopes[:1])
     assert await derived.scopes(memory.workspace, project_id, None) == [scopes[2], scopes[0], scopes[1]]
     assert await derived.scopes(memory.workspace, project_id, "a") == [scopes[2], scopes[1]]
+
+
+async def test_references_from_messages_to_scopes_are_kept_once_and_go_with_either_end(memory: Memory) -> None:
+    first, second = [await memory.create_conversation(project="p") for _ in range(2)]
+    messages = [(await one.record(user="look at login_user", assistant="ok")).messages[0] for one in (first, second)]
+    scope = Scope(id="s", project_id=first.info.project_id, name="login_user", kind="function", file_path="a.py", line_start=1, line_end=2)
+    derived = memory.store.derived
+    await derived.put_scopes(memory.workspace, [scope])
+    wanted = [Reference(message_id=message.id, scope_id="s") for message in messages]
+    await derived.put_references(memory.workspace, [*wanted, *wanted, Reference(message_id="nobody", scope_id="s")])
+    found = await derived.references(memory.workspace, ["s", "nothing"])
+    assert {(one.message_id, one.conversation_id) for one in found} == {(messages[0].id, first.id), (messages[1].id, second.id)}
+    await memory.forget(conversation=first.id)
+    assert [one.conversation_id for one in await derived.references(memory.workspace, ["s"])] == [second.id]

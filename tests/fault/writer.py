@@ -1,4 +1,7 @@
-"""A process that records turns until it is killed, saying on standard output what was acknowledged."""
+"""A process that records turns until it is killed, saying on standard output what was acknowledged.
+
+With a name that begins with "plain" the turns have no request id, so that nothing but the store can tell a repetition.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ def main() -> None:
     with Memory.open(store) as memory:
         conversation = memory.load_conversation(conversation_id)
         for n in range(int(count)):
-            turn = conversation.record(
+            conversation.record(
                 user=f"question {n} of {name}",
                 assistant=f"answer {n} of {name}",
-                request_id=f"{name}-{n}",
+                request_id=None if name.startswith("plain") else f"{name}-{n}",
                 tool_calls=[{"name": "Read", "arguments": {"file_path": f"{name}/{n}.py"}, "result": "x" * 500}],
             )
-            print(turn.request_id, flush=True)
+            print(f"{name}-{n}", flush=True)
 
 
 if __name__ == "__main__":

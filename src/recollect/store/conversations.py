@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.errors import TooLargeError
+from recollect.errors import ConflictError, TooLargeError
 from recollect.limits import BRANCH_DEPTH_MAX
 from recollect.model import Forgotten
 from recollect.store.lineage import below, recounted, retold, sealed
@@ -32,6 +32,14 @@ class Conversations:
     async def create(self, workspace: str, conversation: ConversationInfo, project: Project) -> ConversationInfo:
         """Create a conversation and, where missing, its workspace and project; one that exists is returned as it is."""
         return await self._engine.write(workspace, lambda transaction: create(transaction, conversation, project, inherits=True))
+
+    async def put_project(self, workspace: str, project: Project) -> None:
+        """Write a project that may have no conversation; one that exists is left as it is."""
+        await self._engine.write(workspace, lambda transaction: transaction.conversations.put_project(project))
+
+    async def put(self, workspace: str, held: Held) -> None:
+        """Write a conversation just as another store holds it; `ConflictError` when it has gone on here."""
+        await self._engine.write(workspace, lambda transaction: _put(transaction, held))
 
     async def get(self, workspace: str, conversation_id: str) -> ConversationInfo | None:
         """Return a conversation, or None."""
@@ -86,9 +94,21 @@ async def create(transaction: Transaction, conversation: ConversationInfo, proje
     held = Held(conversation=empty, parent_id=parent_id)
     if parent_id is not None:
         held = await retold(transaction, await recounted(transaction, held))
-    await transaction.conversations.create(sealed(held), project)
+    await transaction.conversations.put_project(project)
+    await transaction.conversations.create(sealed(held))
     written = await transaction.conversations.held(conversation.id) or held  # a project that was there keeps the name it has
     return written.conversation
+
+
+async def _put(transaction: Transaction, held: Held) -> None:
+    known = await transaction.conversations.held(held.conversation.id)
+    if known is None:
+        await transaction.conversations.create(held)
+    elif known.next_index > held.next_index:
+        msg = f"conversation {held.conversation.id} has gone on to turn {known.next_index - 1} since it was copied: copy the other way"
+        raise ConflictError(msg)
+    else:
+        await transaction.conversations.update(held)
 
 
 async def _change(transaction: Transaction, conversation_id: str, change: ConversationChange, at: datetime) -> ConversationInfo | None:

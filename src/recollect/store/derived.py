@@ -53,9 +53,9 @@ class Derived:
         """Write that messages speak of scopes; each is kept once, and goes with its message or its scope."""
         await self._engine.write(workspace, lambda transaction: transaction.derived.put_references(references))
 
-    async def references(self, workspace: str, scope_id: str) -> list[Reference]:
-        """Return who speaks of a scope, by conversation and message."""
-        return await self._engine.read(workspace, lambda transaction: transaction.derived.references(scope_id))
+    async def references(self, workspace: str, scope_ids: list[str]) -> list[Reference]:
+        """Return who speaks of scopes, by scope, conversation and message."""
+        return await self._engine.read(workspace, lambda transaction: transaction.derived.references(scope_ids))
 
 
 async def _candidates(transaction: Transaction, workspace: str, scope: SearchScope, terms: list[str], limit: int) -> Candidates:

@@ -74,8 +74,12 @@ class ConversationRows(Protocol):
         """Return the projects of the workspace by name."""
         ...
 
-    async def create(self, held: Held, project: Project) -> None:
-        """Write a new conversation and, where missing, its workspace and project."""
+    async def put_project(self, project: Project) -> None:
+        """Write a project and its workspace, where they are missing."""
+        ...
+
+    async def create(self, held: Held) -> None:
+        """Write a new conversation of a project that is there."""
         ...
 
     async def update(self, held: Held) -> None:
@@ -174,8 +178,8 @@ class DerivedRows(Protocol):
         """Write that messages speak of scopes; what is known already, or names something that is not there, is left."""
         ...
 
-    async def references(self, scope_id: str) -> list[Reference]:
-        """Return who speaks of a scope, by conversation and message."""
+    async def references(self, scope_ids: list[str]) -> list[Reference]:
+        """Return who speaks of scopes, by scope, conversation and message."""
         ...
 
 

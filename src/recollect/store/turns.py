@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from recollect.errors import ConflictError
 from recollect.placing import checksum, place_turn
 from recollect.store.conversations import create
 from recollect.store.integrity import in_order, intact
@@ -46,6 +47,17 @@ class Turns:
         return await self._engine.write(
             workspace, lambda transaction: _restore(transaction, workspace, conversation, project, drafts, replace=replace)
         )
+
+    async def own(self, workspace: str, conversation_id: str, span: TurnRange) -> list[Draft]:
+        """Return a conversation's own turns with their passages, as another store can take them."""
+        return await self._engine.read(workspace, lambda transaction: _own(transaction, conversation_id, span))
+
+    async def put(self, workspace: str, conversation_id: str, drafts: list[Draft]) -> int:
+        """Write a conversation's own turns at the places they carry, and return how many were not there yet.
+
+        `ConflictError` when another turn is in the place of one of them; the conversation's counts are left as they are.
+        """
+        return await self._engine.write(workspace, lambda transaction: _put(transaction, workspace, conversation_id, drafts))
 
     async def history(self, workspace: str, conversation_id: str, span: TurnRange) -> list[Turn]:
         """Return whole turns of a conversation's history, ancestors' first."""
@@ -108,6 +120,28 @@ async def _ids(transaction: Transaction, span: Span) -> list[str]:
 
 def _touched(held: Held, at: datetime) -> Held:
     return _replace(held, conversation=_replace(held.conversation, updated_at=at))
+
+
+async def _own(transaction: Transaction, conversation_id: str, asked: TurnRange) -> list[Draft]:
+    span = Span(conversation_id=conversation_id, first=asked.first, last=asked.last, limit=asked.limit)
+    turns = [intact(stored.turn, stored.checksum) for stored in await transaction.turns.read(span)]
+    passages = await transaction.turns.passages([turn.id for turn in turns]) if turns else {}
+    return [Draft(turn=turn, passages=passages.get(turn.id, ())) for turn in turns]
+
+
+async def _put(transaction: Transaction, workspace: str, conversation_id: str, drafts: list[Draft]) -> int:
+    if await transaction.turns.situation(conversation_id, None, None) is None:
+        raise not_found(workspace, conversation_id)
+    indexes = [draft.turn.index for draft in drafts]
+    span = Span(conversation_id=conversation_id, first=min(indexes, default=0), last=max(indexes, default=0))
+    known = {turn.index: (turn.id, turn.content_hash) for turn in await transaction.turns.outline(span)}
+    for turn in (draft.turn for draft in drafts):
+        if known.get(turn.index, (turn.id, turn.content_hash)) != (turn.id, turn.content_hash):
+            msg = f"conversation {conversation_id} holds another turn {turn.index} already: copy into a store that does not have it"
+            raise ConflictError(msg)
+    new = [draft for draft in drafts if draft.turn.index not in known]
+    await transaction.turns.insert(conversation_id, _stored([draft.turn for draft in new], new), None)
+    return len(new)
 
 
 async def _restore(

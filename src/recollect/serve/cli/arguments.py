@@ -158,6 +158,11 @@ def _verify(parser: Parser) -> None:
     parser.add_argument("--content", metavar="FILE", help="what it should say; - is standard input")
 
 
+def _copy(parser: Parser) -> None:
+    parser.add_argument("source", metavar="FROM", help="the store to copy: a file, or neo4j://host:7687")
+    parser.add_argument("target", metavar="TO", help="the store to copy into; what it has already is left, so a copy can be taken up again")
+
+
 def _config(parser: Parser) -> None:
     parser.add_argument("what", choices=("path", "show"), help="where the file is looked for, or what is set")
 
@@ -184,6 +189,7 @@ COMMANDS: dict[str, Command] = {
     "delete": Command("delete a conversation; its branches keep what they inherited", _id, "conversations:delete"),
     "forget": Command("forget for good: a conversation, a project, a time, an agent", _forget, "conversations:forget"),
     "verify": Command("check a content, or the whole store", _verify, "state:verify"),
+    "copy": Command("copy a whole store into another, all workspaces or the one that is named", _copy, "copy:copy"),
     "stats": Command("say how much is remembered", _nothing, "state:stats"),
     "doctor": Command("say whether everything is in order", _nothing, "state:doctor"),
     "config": Command("say where settings come from", _config, "state:config"),

@@ -90,20 +90,29 @@ class Neo4jConversations:
         with readable():
             return [read(Project, row[0]) for row in rows]
 
-    async def create(self, held: Held, project: Project) -> None:
-        """Write a new conversation and, where missing, its workspace and project."""
+    async def put_project(self, project: Project) -> None:
+        """Write a project and its workspace, where they are missing."""
         await self._connection.run(
             """
             MERGE (w:Workspace {name: $workspace}) ON CREATE SET w.workspace = $workspace
             MERGE (p:Project {workspace: $workspace, uuid: $project.uuid}) ON CREATE SET p += $project
             MERGE (w)-[:HAS_PROJECT]->(p)
+            """,
+            workspace=self._workspace,
+            project=written(project, project_id=project.id),
+        )
+
+    async def create(self, held: Held) -> None:
+        """Write a new conversation of a project that is there."""
+        await self._connection.run(
+            """
+            MATCH (p:Project {workspace: $workspace, uuid: $properties.project_id})
             CREATE (p)-[:HAS_CONVERSATION]->(c:Conversation {workspace: $workspace, own_turns: 0, own_passages: 0, own_terms: 0})
             SET c += $properties
             WITH c MATCH (parent:Conversation {workspace: $workspace, uuid: $parent_id})
             CREATE (parent)-[:HAS_BRANCH {from_turn: c.from_turn}]->(c)
             """,
             workspace=self._workspace,
-            project=written(project),
             properties=conversation_properties(held),
             parent_id=held.parent_id,
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import random
 import re
 import uuid
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
 
     from recollect.store.neo4j.address import Address
+
+logging.getLogger("neo4j").addHandler(logging.NullHandler())  # what the driver has to say is in the errors it raises
 
 _T = TypeVar("_T")
 Row = list[Any]
@@ -116,12 +119,17 @@ class Database:
 
         A reader may meet a writer's commit half-way, and finds its turn damaged: it looks again before it says so.
         """
+        return await self._asked(work, Unit(), locks=locks)
+
+    async def _asked(self, work: Callable[[Connection], Awaitable[_T]], unit: Unit, *, locks: bool) -> _T:
         for attempt in range(ATTEMPTS_MAX):
             try:
-                return await self._run(work, Unit(), writes=locks, locks=locks)
+                return await self._run(work, unit, writes=locks, locks=locks)
             except DamagedStoreError:
                 if attempt >= ATTEMPTS_MAX // 2:
                     raise
+            except _LostCommitError:  # nothing was changed, so nothing can be lost
+                pass
             await _pause(attempt)
         raise _busy(self.address)
 
@@ -138,7 +146,7 @@ class Database:
             try:
                 return await self._run(kept, unit, writes=True, locks=True)
             except _LostCommitError:
-                if await self._run(_was_committed, unit, writes=True, locks=True):
+                if await self._asked(_was_committed, unit, locks=True):
                     return results[-1]
             await _pause(attempt)
         raise _busy(self.address)
@@ -190,7 +198,7 @@ class Database:
             msg = f"the Neo4j server at {where} refuses {who}: set RECOLLECT_NEO4J_USER and RECOLLECT_NEO4J_PASSWORD"
             raise StoreUnavailableError(msg) from error
         except (ServiceUnavailable, SessionExpired, OSError) as error:
-            msg = f"no Neo4j server answers at {where} ({_short(error)}): start it, or name another with --store"
+            msg = f"no Neo4j server answers at {where}: start it, or name another with --store"
             raise StoreUnavailableError(msg) from error
         except TransientError as error:
             msg = f"{where} was busy for too long ({_short(error)}): try again"

@@ -233,17 +233,17 @@ class Neo4jDerived:
             rows=[{"message_id": one.message_id, "scope_id": one.scope_id} for one in references],
         )
 
-    async def references(self, scope_id: str) -> list[Reference]:
-        """Return who speaks of a scope, by conversation and message."""
+    async def references(self, scope_ids: list[str]) -> list[Reference]:
+        """Return who speaks of scopes, by scope, conversation and message."""
         rows = await self._connection.rows(
             """
-            MATCH (m:Message)-[:REFERENCES_CODE]->(:Scope {workspace: $workspace, uuid: $scope_id})
-            RETURN m.uuid, m.conversation_id ORDER BY m.conversation_id, m.sequence
+            MATCH (m:Message)-[:REFERENCES_CODE]->(s:Scope) WHERE s.workspace = $workspace AND s.uuid IN $scope_ids
+            RETURN m.uuid, m.conversation_id, s.uuid ORDER BY s.uuid, m.conversation_id, m.sequence
             """,
             workspace=self._workspace,
-            scope_id=scope_id,
+            scope_ids=scope_ids,
         )
-        return [Reference(message_id=row[0], scope_id=scope_id, conversation_id=row[1]) for row in rows]
+        return [Reference(message_id=row[0], scope_id=row[2], conversation_id=row[1]) for row in rows]
 
 
 def _query(scope: str, terms: list[str]) -> str:

@@ -91,10 +91,28 @@ class SqliteConversations:
         )
         return [Project(id=row[0], name=row[1], root=row[2], external_id=row[3]) for row in rows]
 
-    async def create(self, held: Held, project: Project) -> None:
-        """Write a new conversation and, where missing, its workspace and project."""
+    async def put_project(self, project: Project) -> None:
+        """Write a project and its workspace, where they are missing."""
         workspace_pk = self._workspace_key()
-        project_pk = self._project_key(workspace_pk, project)
+        if self._project_key(workspace_pk, project.id) is not None:
+            return
+        number = int(self._connection.value("select coalesce(max(number), 0) + 1 from project where workspace_pk = ?", (workspace_pk,)))
+        self._connection.run(
+            "insert into project (workspace_pk, number, uuid, name, root, external_id) values (?, ?, ?, ?, ?, ?)",
+            (
+                workspace_pk,
+                checked("projects in a workspace", number, PROJECTS_PER_WORKSPACE_MAX),
+                project.id,
+                project.name,
+                project.root,
+                project.external_id,
+            ),
+        )
+
+    async def create(self, held: Held) -> None:
+        """Write a new conversation of a project that is there."""
+        workspace_pk = self._workspace_key()
+        project_pk = self._project_key(workspace_pk, held.conversation.project_id)
         number = int(self._connection.value("select coalesce(max(number), 0) + 1 from conversation where project_pk = ?", (project_pk,)))
         self._connection.run(
             """
@@ -119,22 +137,9 @@ class SqliteConversations:
             key = checked_workspace(self._connection.inserted("insert into workspace (name) values (?)", (self._workspace,)))
         return int(key)
 
-    def _project_key(self, workspace_pk: int, project: Project) -> int:
-        key = self._connection.value("select pk from project where workspace_pk = ? and uuid = ?", (workspace_pk, project.id))
-        if key is not None:
-            return int(key)
-        number = int(self._connection.value("select coalesce(max(number), 0) + 1 from project where workspace_pk = ?", (workspace_pk,)))
-        return self._connection.inserted(
-            "insert into project (workspace_pk, number, uuid, name, root, external_id) values (?, ?, ?, ?, ?, ?)",
-            (
-                workspace_pk,
-                checked("projects in a workspace", number, PROJECTS_PER_WORKSPACE_MAX),
-                project.id,
-                project.name,
-                project.root,
-                project.external_id,
-            ),
-        )
+    def _project_key(self, workspace_pk: int, project_id: str) -> int | None:
+        key: int | None = self._connection.value("select pk from project where workspace_pk = ? and uuid = ?", (workspace_pk, project_id))
+        return key
 
     async def update(self, held: Held) -> None:
         """Write a conversation as it is now, its parent included."""

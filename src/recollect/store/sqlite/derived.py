@@ -113,17 +113,17 @@ class SqliteDerived:
             [(self._workspace, one.message_id, one.scope_id) for one in references],
         )
 
-    async def references(self, scope_id: str) -> list[Reference]:
-        """Return who speaks of a scope, by conversation and message."""
+    async def references(self, scope_ids: list[str]) -> list[Reference]:
+        """Return who speaks of scopes, by scope, conversation and message."""
         rows = self._connection.rows(
             """
-            select m.uuid, c.uuid from scope s join reference r on r.scope_pk = s.pk join message m on m.pk = r.message_pk
+            select m.uuid, c.uuid, s.uuid from scope s join reference r on r.scope_pk = s.pk join message m on m.pk = r.message_pk
                 join turn t on t.pk = m.turn_pk join conversation c on c.pk = t.conversation_pk join workspace w on w.pk = c.workspace_pk
-            where s.uuid = ?2 and w.name = ?1 order by c.uuid, m.sequence
+            where w.name = ?1 and s.uuid in (select value from json_each(?2)) order by s.uuid, c.uuid, m.sequence
             """,
-            (self._workspace, scope_id),
+            (self._workspace, as_json(scope_ids)),
         )
-        return [Reference(message_id=row[0], scope_id=scope_id, conversation_id=row[1]) for row in rows]
+        return [Reference(message_id=row[0], scope_id=row[2], conversation_id=row[1]) for row in rows]
 
 
 def _key(connection: Connection, workspace: str, conversation_id: str) -> int | None:
