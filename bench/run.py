@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench import cold_start, record, redaction  # noqa: E402  the path comes first
+from bench import cold_start, record, redaction, stores  # noqa: E402  the path comes first
 
 AIMS = {
     "record.ratio_p50": "≤ 2.0",
@@ -19,12 +19,14 @@ AIMS = {
     "redaction.transcripts_mb_per_cpu_second": "≥ 20",
     "cold_start.version_ratio": "≤ 4",
     "cold_start.conversations_ratio": "≤ 8",
+    "stores.neo4j.record_round_trips": "constant",
 }
 BENCHMARKS = {
     "cold_start": cold_start.measure,
     "redaction": redaction.measure,
     "record": record.measure_ratio,
     "bulk": record.measure_bulk,
+    "stores": stores.measure,
 }
 
 

@@ -23,7 +23,7 @@ settings.register_profile(
 settings.load_profile("house")
 
 _ADDRESS = "RECOLLECT_TEST_NEO4J"  # where the server of this run is; set it to use one that is running already
-_WITHOUT_SERVER = ("tests/unit", "tests/architecture", "tests/security")
+_WITHOUT_SERVER = ("tests/unit", "tests/architecture")
 _server: list[Server] = []
 
 

@@ -18,7 +18,7 @@ from tools.neo4j_server import PASSWORD, Server, missing
 
 from recollect import sync
 from recollect.config import Neo4j, Settings
-from recollect.errors import NewerStoreError, StoreBusyError, StoreUnavailableError
+from recollect.errors import DamagedStoreError, NewerStoreError, StoreBusyError, StoreUnavailableError
 from recollect.memory import Memory
 from recollect.store.neo4j import Neo4jEngine, open_neo4j
 from recollect.store.neo4j import database as database_module
@@ -239,6 +239,28 @@ async def test_readers_never_see_half_a_turn_while_it_is_written(neo4j_url: str)
 
         _, reads = await asyncio.gather(write(), read())
         assert reads > 0
+
+
+async def test_what_is_damaged_on_a_server_is_reported_and_not_served(neo4j_url: str) -> None:
+    async with await Memory.open(neo4j_url, workspace=f"damage-{uuid4()}") as memory:
+        conversation = await memory.create_conversation(project="p", title="whole")
+        first, second = [await conversation.record(user=f"question {n}", tool_calls=[{"name": "ls", "result": "x"}]) for n in range(2)]
+        assert (await memory.verify()).status == "intact"
+        engine = await opened(neo4j_url)
+        own = {"w": memory.workspace, "message": first.messages[0].id, "turn": second.id, "conversation": conversation.id}
+        await engine.database.run("MATCH (m:Message {workspace: $w, uuid: $message}) SET m.content = 'questiom 0'", **own)
+        await engine.database.run("MATCH (:Turn {workspace: $w, uuid: $turn})-[:HAS_TOOL_CALL]->(k) SET k.iteration = 'seven'", **own)
+        await engine.database.run("MATCH (c:Conversation {workspace: $w, uuid: $conversation}) SET c.title = 'other'", **own)
+        await engine.close()
+        found = await memory.verify()
+        assert found.status == "damaged"
+        assert {(one.kind, one.id) for one in found.damage} == {
+            ("message", first.messages[0].id),
+            ("turn", second.id),
+            ("conversation", conversation.id),
+        }
+        with pytest.raises(DamagedStoreError):
+            await conversation.turns()
 
 
 async def test_two_servers_may_start_at_once_and_a_newer_graph_is_refused(locked_server: Server) -> None:

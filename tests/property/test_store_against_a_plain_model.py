@@ -5,10 +5,11 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule, run_state_machine_as_test
 
 from recollect.clock import CountedIds, ManualClock
 from recollect.config import Settings
@@ -27,11 +28,13 @@ class StoreMachine(RuleBasedStateMachine):
     """Conversations and their histories, in the store and in dictionaries."""
 
     conversations = Bundle("conversations")
+    server: str | None = None
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        self.url = f"sqlite://{Path(self.folder.name) / 'memory.db'}"
+        self.url = self.server or f"sqlite://{Path(self.folder.name) / 'memory.db'}"
+        self.workspace = f"machine-{uuid4()}"
         self.clock, self.ids = ManualClock(START), CountedIds()
         self.memory = self.opened()
         self.history: dict[str, list[tuple[int, str]]] = {}  # what each conversation shows: index and user text
@@ -40,7 +43,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.requests: dict[tuple[str, str], tuple[int, str]] = {}
 
     def opened(self) -> Memory:
-        return Memory.open(settings=Settings(store=self.url), clock=self.clock, ids=self.ids)
+        return Memory.open(settings=Settings(store=self.url, workspace=self.workspace), clock=self.clock, ids=self.ids)
 
     def teardown(self) -> None:
         self.memory.close()
@@ -134,6 +137,14 @@ class StoreMachine(RuleBasedStateMachine):
 
 StoreMachine.TestCase.settings = settings(max_examples=300 if SOAK else 25, stateful_step_count=30 if SOAK else 20)
 TestStore = StoreMachine.TestCase
+
+
+def test_a_neo4j_store_behaves_as_the_model_does_too(neo4j_url: str) -> None:
+    class OnNeo4j(StoreMachine):
+        server = neo4j_url
+
+    few = settings(max_examples=60 if SOAK else 4, stateful_step_count=20 if SOAK else 12, deadline=None)
+    run_state_machine_as_test(OnNeo4j, settings=few)
 
 
 def test_the_machine_runs_without_an_event_loop() -> None:

@@ -1,12 +1,14 @@
-"""Forget forgets: after it, the words are in no byte of the SQLite file or its journal."""
+"""Forget forgets: after it, the words are in no byte of the SQLite file or its journal, and in no reach of a server's queries."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
+from neo4j import GraphDatabase
 
 from recollect.model import Forgotten
 from recollect.sync import Memory
@@ -36,7 +38,7 @@ def filled(memory: Memory) -> str:
     return doomed.id
 
 
-@pytest.mark.parametrize(
+in_every_way = pytest.mark.parametrize(
     "forget",
     [
         lambda memory, doomed: memory.forget(conversation=doomed),
@@ -46,6 +48,9 @@ def filled(memory: Memory) -> str:
     ],
     ids=["conversation", "project", "origin", "before"],
 )
+
+
+@in_every_way
 def test_after_forget_the_words_are_in_no_byte_of_the_files(tmp_path: Path, forget: Callable[[Memory, str], Forgotten]) -> None:
     folder = tmp_path / "store"
     with Memory.open(folder / "memory.db") as memory:
@@ -58,6 +63,35 @@ def test_after_forget_the_words_are_in_no_byte_of_the_files(tmp_path: Path, forg
         assert memory.stats().turns == 30
         assert len(memory.search("neighbour", limit=100).hits) == 30
     assert in_files(folder, WORD) == []
+
+
+def in_graph(url: str, workspace: str, word: str) -> list[str]:
+    """Return the labels and types of what still says a word, asked of the server itself."""
+    with GraphDatabase.driver(url) as driver:
+        nodes, _, _ = driver.execute_query("MATCH (n {workspace: $w}) RETURN labels(n)[0], properties(n)", w=workspace)
+        edges, _, _ = driver.execute_query("MATCH ({workspace: $w})-[r]->() RETURN type(r), properties(r)", w=workspace)
+        indexed, _, _ = driver.execute_query(
+            "CALL db.index.fulltext.queryNodes('passage_terms', $word) YIELD node WHERE node.workspace = $w RETURN 'index', node.uuid",
+            word=f"{word[:12]}*",  # however it is stemmed
+            w=workspace,
+        )
+    return [kind for kind, said in (record.values() for record in [*nodes, *edges]) if word in str(said)] + ["index" for _ in indexed]
+
+
+@in_every_way
+def test_after_forget_no_query_and_no_index_of_a_server_reaches_the_words(
+    neo4j_url: str, forget: Callable[[Memory, str], Forgotten]
+) -> None:
+    workspace = f"forget-{uuid4()}"
+    with Memory.open(neo4j_url, workspace=workspace) as memory:
+        doomed = filled(memory)
+        assert {"Message", "ToolCall", "CodeFile", "CodeChange", "Passage", "index"} <= set(in_graph(neo4j_url, workspace, WORD))
+        assert forget(memory, doomed).turns == 30
+        assert in_graph(neo4j_url, workspace, WORD) == []
+        assert memory.search(WORD).hits == ()
+        assert memory.verify().status == "intact"
+        assert memory.stats().turns == 30
+        assert len(memory.search("neighbour", limit=100).hits) == 30
 
 
 def test_a_deleted_or_replaced_turn_leaves_no_byte_either_once_erased(tmp_path: Path) -> None:

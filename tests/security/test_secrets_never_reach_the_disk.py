@@ -7,8 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from neo4j import GraphDatabase
 
 from recollect.sync import Memory
 from tests.planted import PLANTED
@@ -84,6 +86,20 @@ def test_a_secret_in_any_field_of_any_door_is_in_no_byte_of_the_store(kind: str,
             assert secret not in shown.export("markdown")
         assert_nowhere(folder, secret)
     assert_nowhere(folder, secret)
+
+
+def test_no_secret_is_in_any_property_on_a_server(neo4j_url: str) -> None:
+    workspace = f"secrets-{uuid4()}"
+    with Memory.open(neo4j_url, workspace=workspace) as memory:
+        for text, _ in PLANTED.values():
+            recorded = memory.record(everywhere(text))
+            assert recorded.notes["secrets_redacted"] > 10
+    with GraphDatabase.driver(neo4j_url) as driver:
+        nodes, _, _ = driver.execute_query("MATCH (n {workspace: $w}) RETURN labels(n)[0], properties(n)", w=workspace)
+        edges, _, _ = driver.execute_query("MATCH ({workspace: $w})-[r]->() RETURN type(r), properties(r)", w=workspace)
+    said = "\n".join(str(value) for record in [*nodes, *edges] for value in record.values())
+    assert len(said) > 100_000
+    assert [kind for kind, (_, secret) in PLANTED.items() if secret in said] == []
 
 
 def test_the_command_line_prints_no_secret_of_a_bad_payload(tmp_path: Path) -> None:

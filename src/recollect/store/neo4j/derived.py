@@ -145,7 +145,7 @@ class Neo4jDerived:
             """
             MATCH (:Conversation {workspace: $workspace, uuid: $conversation_id})-[:HAS_SUMMARY]->(s)
             WHERE $level IS NULL OR s.level = $level
-            RETURN properties(s) ORDER BY s.level, s.first_turn, s.uuid
+            RETURN s {.*, timestamp: null, created_at: toString(s.created_at)} ORDER BY s.level, s.first_turn, s.uuid
             """,
             workspace=self._workspace,
             conversation_id=conversation_id,
@@ -172,7 +172,7 @@ class Neo4jDerived:
         rows = await self._connection.rows(
             """
             MATCH (:Conversation {workspace: $workspace, uuid: $conversation_id})-[:HAS_INSIGHT]->(i)
-            RETURN properties(i) ORDER BY i.created_at, i.uuid
+            RETURN i {.*, timestamp: null, created_at: toString(i.created_at)} ORDER BY i.created_at, i.uuid
             """,
             workspace=self._workspace,
             conversation_id=conversation_id,
