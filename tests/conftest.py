@@ -24,6 +24,7 @@ settings.load_profile("house")
 
 _ADDRESS = "RECOLLECT_TEST_NEO4J"  # where the server of this run is; set it to use one that is running already
 _WITHOUT_SERVER = ("tests/unit", "tests/architecture")
+_NEO4J = ("RECOLLECT_NEO4J_USER", "RECOLLECT_NEO4J_PASSWORD", "NEO4J_USERNAME", "NEO4J_PASSWORD")
 _server: list[Server] = []
 
 
@@ -75,7 +76,7 @@ def ids() -> CountedIds:
 @pytest.fixture(autouse=True)
 def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keep every test away from the user's own memory and configuration."""
-    for name in ("RECOLLECT_STORE", "RECOLLECT_WORKSPACE", "RECOLLECT_CONFIG", "NEO4J_USERNAME", "NEO4J_PASSWORD"):
+    for name in ("RECOLLECT_STORE", "RECOLLECT_WORKSPACE", "RECOLLECT_CONFIG", *_NEO4J):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))

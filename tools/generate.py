@@ -76,6 +76,7 @@ class Memory:
     def __init__(self, memory: _memory.Memory, by: Runner) -> None:
         self._of = memory
         self._by = by
+        self._closed = False
 
     @classmethod
     def open(
@@ -98,10 +99,12 @@ class Memory:
 
     def close(self) -> None:
         """Let go of the store; what was acknowledged is safe."""
-        try:
-            self._by.run(self._of.close())
-        finally:
-            self._by.close()
+        if not self._closed:
+            self._closed = True
+            try:
+                self._by.run(self._of.close())
+            finally:
+                self._by.close()
 
     def __enter__(self) -> Self:
         return self

@@ -15,11 +15,16 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).parent.parent
 HOME = ROOT / "build" / "neo4j"
 LIBRARY = HOME / "lib"
 START_SECONDS_MAX = 180
+STOP_SECONDS_MAX = 30
 PASSWORD = "a-password-for-tests"  # noqa: S105  the server listens on loopback, for the length of a test run
 
 _CONFIGURATION = """
@@ -117,7 +122,7 @@ class Server:
     def wait(self) -> None:
         """Wait until the server answers on its port; raises RuntimeError with the end of its log when it does not."""
         try:
-            wait(self.port)
+            wait(self.port, self.is_running)
         except RuntimeError as error:
             msg = f"{error}:\n{self.log.read_text(errors='replace')[-2000:]}"
             raise RuntimeError(msg) from error
@@ -138,7 +143,11 @@ class Server:
         if self._process is not None:
             if self._process.poll() is None:
                 self._process.send_signal(how)
-            self._process.wait()
+            try:
+                self._process.wait(STOP_SECONDS_MAX)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
             self._process = None
 
 
@@ -147,11 +156,11 @@ def _java_command(heap: str, *arguments: str) -> list[str]:
     return [java, f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=4", "-cp", f"{LIBRARY}/*", *arguments]
 
 
-def wait(port: int) -> None:
+def wait(port: int, is_running: Callable[[], bool] = lambda: True) -> None:
     """Wait until a server answers on a port; RuntimeError when none does."""
     deadline = time.monotonic() + START_SECONDS_MAX
     while not answers(port):
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline or not is_running():
             msg = f"no Neo4j server answers on port {port} after {START_SECONDS_MAX} s"
             raise RuntimeError(msg)
         time.sleep(0.1)

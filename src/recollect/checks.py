@@ -20,3 +20,11 @@ def checked_text(name: str, value: object) -> str:
         msg = f"{name} is text, not {type(value).__name__}"
         raise InputError(msg)
     return value
+
+
+def masked(url: str) -> str:
+    """Return an address as it may be shown: whatever could be a password is left out."""
+    scheme, separator, rest = url.partition("://")
+    before, at, after = rest.rpartition("@")
+    user, colon, _ = before.partition(":")
+    return url if not (separator and at and colon) else f"{scheme}://{user}:…@{after}"

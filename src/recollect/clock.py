@@ -47,6 +47,11 @@ class ManualClock:
         self._now += timedelta(seconds=seconds)
 
 
+def in_utc(moment: datetime) -> datetime:
+    """Return a moment in UTC; one without a zone is taken to be in UTC."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
 class RandomIds:
     """Ids from the operating system's randomness, in the shape of a UUID."""
 

@@ -195,7 +195,7 @@ def settings_from(values: Mapping[str, Any], source: str = "the settings") -> Se
         msg = f"in {source}: {error}"
         raise ConfigError(msg) from error
     if settings.agent.memory.persistence.type == "neo4j" and not settings.store.startswith(("neo4j", "bolt")):
-        msg = f"in {source}: agent.memory.persistence.type is neo4j, but store is {settings.store!r}: set store to neo4j://host:7687"
+        msg = f"in {source}: agent.memory.persistence.type is neo4j, but store names no Neo4j server: set it to neo4j://host:7687"
         raise ConfigError(msg)
     return settings
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from recollect.config import Settings
     from recollect.store import Store
-    from recollect.store.shapes import Held
 
 _TURNS_PER_PAGE = 100
 _SCOPES_PER_PAGE = 500
@@ -68,23 +67,25 @@ class _Copying:
         for name in names:
             for project in await self._source.conversations.projects(name):
                 await self._target.conversations.put_project(name, project)
-            for held in await self._eldest_first(name):
-                await self._conversation(name, held)
+            for own_id in await self._eldest_first(name):
+                await self._conversation(name, own_id)
             for project in await self._source.conversations.projects(name):
                 await self._scopes(name, project.id)
         return Copied(workspaces=len(names), conversations=self._conversations, turns=self._turns, new_turns=self._new)
 
-    async def _eldest_first(self, workspace: str) -> list[Held]:
+    async def _eldest_first(self, workspace: str) -> list[str]:
         found = await self._source.conversations.find(workspace, ConversationFilter(), _ALL)
         held = [await self._source.conversations.held(workspace, info.id) for info in found]
-        roots = [one for one in held if one is not None and one.parent_id is None]
-        return [*roots, *await self._source.conversations.below(workspace, [one.conversation.id for one in roots])]
+        roots = [one.conversation.id for one in held if one is not None and one.parent_id is None]
+        return [*roots, *(one.conversation.id for one in await self._source.conversations.below(workspace, roots))]
 
-    async def _conversation(self, workspace: str, held: Held) -> None:
-        own_id = held.conversation.id
+    async def _conversation(self, workspace: str, own_id: str) -> None:
+        held = await self._source.conversations.held(workspace, own_id)
+        if held is None:  # it went meanwhile
+            return
         await self._target.conversations.put(workspace, held)
-        first = 0
-        while page := await self._source.turns.own(workspace, own_id, TurnRange(first=first, limit=_TURNS_PER_PAGE)):
+        first, last = 0, held.next_index - 1  # what is recorded from now on comes with the next copy
+        while page := await self._source.turns.own(workspace, own_id, TurnRange(first=first, last=last, limit=_TURNS_PER_PAGE)):
             self._new += await self._target.turns.put(workspace, own_id, page)
             self._turns += len(page)
             first = page[-1].turn.index + 1

@@ -309,17 +309,31 @@ class Insight(Node, frozen=True, kw_only=True):
     created_at: datetime
 
 
-PassagePart = Literal["question", "answer", "tool"]
+PassagePart = Literal["question", "answer", "tool", "summary"]
+JobKind = Literal["embed", "summarize"]
+JobState = Literal["ready", "running", "parked"]
 
 
 class Passage(Node, frozen=True, kw_only=True):
-    """A piece of a turn that is searched as one: `ordinal` is its message's or call's place in the turn."""
+    """A piece of a turn or summary that is searched as one: `ordinal` is its message's or call's place in the turn."""
 
     part: PassagePart
     ordinal: int
     start: int
     end: int
     terms: str
+
+
+class Job(Node, frozen=True, kw_only=True):
+    """Work that waits for a worker: one of a kind for a conversation, however often it was asked for."""
+
+    conversation_id: str
+    kind: JobKind
+    state: JobState = "ready"
+    attempts: int = 0
+    since: datetime
+    due_at: datetime
+    error: str | None = None
 
 
 class Hit(Node, frozen=True, kw_only=True):
@@ -415,6 +429,7 @@ class Stats(Node, frozen=True, kw_only=True):
     passages: int = 0
     embedded: int = 0
     jobs: dict[str, int] = {}
+    oldest_job_since: datetime | None = None
     size_bytes: int = 0
     timings_ms: dict[str, float] = {}
 

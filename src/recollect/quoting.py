@@ -1,4 +1,4 @@
-"""What a passage of a turn says, and a tool step in words: read from the turn itself; pure."""
+"""What a passage of a turn or summary says, and a tool step in words: read from its owner again; pure."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recollect.limits import TOOL_STEP_CHARS_MAX
-from recollect.text import cut
+from recollect.model import Passage
+from recollect.text import cut, term_text
 
 if TYPE_CHECKING:
-    from recollect.model import Passage, ToolCall, Turn
+    from recollect.model import Summary, ToolCall, Turn
 
 
 def step_text(call: ToolCall) -> str:
@@ -31,3 +32,16 @@ def passage_text(turn: Turn, passage: Passage) -> str:
         message = turn.messages[passage.ordinal] if passage.ordinal < len(turn.messages) else None
         text = "" if message is None else message.text
     return text[passage.start : passage.end].strip()
+
+
+def summary_text(summary: Summary) -> str:
+    """Return a summary as one text: what was said, what was done, what was found."""
+    return "\n".join(part for part in (summary.summary, summary.actions, *summary.key_findings) if part)
+
+
+def summary_passages(summary: Summary) -> tuple[Passage, ...]:
+    """Return what a summary is searched by: its words in one passage, with its topics, files and tools among the terms."""
+    text = summary_text(summary)
+    told = " ".join((text, *summary.topics, *summary.files_mentioned, *summary.tools_used))
+    words = term_text(told)
+    return (Passage(part="summary", ordinal=0, start=0, end=len(text), terms=words),) if words else ()

@@ -1,4 +1,4 @@
-"""Coroutines run to their end for doors that are not async themselves; a leaf of the import graph.
+"""Coroutines run to their end for doors that are not async themselves.
 
 A store that is opened with `threads=False` and waits for no server never waits for anything but its own work, so its
 coroutines finish in one step. That saves a command line or a script the import of asyncio, which is most of its start.
@@ -9,6 +9,8 @@ another event loop included.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from recollect.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -69,6 +71,10 @@ class _LoopInAThread:
     def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
         import asyncio  # noqa: PLC0415  as above
 
+        if self._loop.is_closed():
+            coroutine.close()
+            msg = "the memory is closed: open it again"
+            raise StoreUnavailableError(msg)
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
@@ -77,7 +83,7 @@ class _LoopInAThread:
             raise
 
     def close(self) -> None:
-        if self._loop.is_running():
+        if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
-        self._loop.close()
+            self._loop.close()

@@ -6,10 +6,11 @@ document stands for itself. Each turn is one line of the JSON, so a long convers
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
+from recollect.clock import in_utc
 from recollect.errors import InputError
 from recollect.identity import content_hash
 from recollect.model import ConversationInfo, Json, Project, Turn, to_json
@@ -19,7 +20,7 @@ from recollect.text import cut, shorten
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from recollect.model import Message, ToolCall, ToolResult
+    from recollect.model import Checkpoint, CodeChange, ContextFile, Message, ToolCall, ToolResult
 
 FORMAT = "recollect-conversation"
 VERSION = 1
@@ -27,6 +28,7 @@ _RESULT_SHOWN_CHARS_MAX = 2_000
 _ARGUMENTS_SHOWN_CHARS_MAX = 300
 _KEPT = ("id", "title", "tags", "status", "summary", "agent", "external_id", "cwd", "created_at", "updated_at", "branch_of", "from_turn")
 _replace = msgspec.structs.replace
+_Timed = TypeVar("_Timed", "Message", "ToolCall", "ToolResult", "ContextFile", "CodeChange", "Checkpoint")
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,10 +119,23 @@ def _read_turn(plain: dict[str, Any]) -> Turn:
 
 
 def rehashed(turn: Turn) -> Turn:
-    """Return a turn whose hashes are worked out again wherever its contents are whole."""
-    messages = tuple(_hashed(message) for message in turn.messages)
-    checked = tuple(_replace(call, result=_hashed_result(call.result)) for call in turn.tool_calls)
-    return _replace(turn, messages=messages, tool_calls=checked)
+    """Return a turn whose hashes are worked out again wherever its contents are whole, and whose times are in UTC."""
+    messages = tuple(_timed(_hashed(message)) for message in turn.messages)
+    checked = tuple(_timed(_replace(call, result=_hashed_result(call.result))) for call in turn.tool_calls)
+    return _replace(
+        turn,
+        messages=messages,
+        tool_calls=checked,
+        context_files=tuple(map(_timed, turn.context_files)),
+        changes=tuple(map(_timed, turn.changes)),
+        checkpoints=tuple(map(_timed, turn.checkpoints)),
+        started_at=None if turn.started_at is None else in_utc(turn.started_at),
+        ended_at=None if turn.ended_at is None else in_utc(turn.ended_at),
+    )
+
+
+def _timed(part: _Timed) -> _Timed:
+    return part if part.timestamp is None else _replace(part, timestamp=in_utc(part.timestamp))
 
 
 def _place(value: object) -> str | None:
@@ -134,7 +149,10 @@ def _hashed(message: Message) -> Message:
 
 
 def _hashed_result(result: ToolResult | None) -> ToolResult | None:
-    if result is None or result.result is None or len(result.result.encode()) < result.result_size_bytes:
+    if result is None:
+        return None
+    result = _timed(result)
+    if result.result is None or len(result.result.encode()) < result.result_size_bytes:
         return result
     return _replace(result, content_hash=content_hash(result.result), result_size_bytes=len(result.result.encode()))
 

@@ -63,6 +63,7 @@ EDGES = {
     ("Summary", "SUMMARIZES", "Summary"),
     ("Message", "REFERENCES_CODE", "Scope"),
     ("Turn", "HAS_PASSAGE", "Passage"),
+    ("Summary", "HAS_PASSAGE", "Passage"),
 }
 
 
@@ -139,7 +140,7 @@ async def test_labels_and_properties_are_those_of_the_interface(graph: Graph) ->
     found: dict[str, set[str]] = {}
     for label, key in rows:
         found.setdefault(label, set()).add(key)
-    assert set(found) == {*PROPERTIES, "Request"}
+    assert set(found) == {*PROPERTIES, "Request", "Job"}
     assert found["Request"] == found["Turn"]
     for label, names in PROPERTIES.items():
         assert set(names.split()) <= found[label], label

@@ -12,6 +12,8 @@ from recollect.errors import ConflictError, InputError
 from recollect.memory import Memory
 from recollect.model import Insight, Reference, Scope, Summary
 from recollect.store import Store
+from recollect.store.shapes import Draft, TurnRange
+from recollect.store.turns import Turns
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 
@@ -125,3 +127,23 @@ async def test_a_store_is_not_copied_into_itself_and_an_unknown_workspace_is_sai
     with pytest.raises(InputError, match="no workspace 'nobody'"):
         await copy_store(store.url, elsewhere.store.url, workspace="nobody")
     assert memory.workspace not in await store.workspaces()
+
+
+async def test_what_is_recorded_during_a_copy_comes_with_the_next_one(
+    memory: Memory, elsewhere: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = await memory.create_conversation(project="p")
+    await conversation.record(user="before")
+    own = Turns.own
+
+    async def busy(self: Turns, workspace: str, conversation_id: str, span: TurnRange) -> list[Draft]:
+        if self is not elsewhere.store.turns and len(await conversation.turns()) == 1:
+            await conversation.record(user="during")
+        return await own(self, workspace, conversation_id, span)
+
+    monkeypatch.setattr(Turns, "own", busy)
+    assert (await copy_store(memory.store.url, elsewhere.store.url, workspace=memory.workspace)).new_turns == 1
+    assert (await copy_store(memory.store.url, elsewhere.store.url, workspace=memory.workspace)).new_turns == 1
+    there = await elsewhere.load_conversation(conversation.id)
+    await there.record(user="there")
+    assert [(turn.index, turn.user) for turn in await there.turns()] == [(0, "before"), (1, "during"), (2, "there")]

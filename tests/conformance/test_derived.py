@@ -80,3 +80,42 @@ async def test_references_from_messages_to_scopes_are_kept_once_and_go_with_eith
     assert {(one.message_id, one.conversation_id) for one in found} == {(messages[0].id, first.id), (messages[1].id, second.id)}
     await memory.forget(conversation=first.id)
     assert [one.conversation_id for one in await derived.references(memory.workspace, ["s"])] == [second.id]
+
+
+async def test_a_summary_that_is_written_again_stays_folded_and_is_retired_with_its_turn(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    turn = await conversation.record(user="a", request_id="r")
+    low = Summary(id="s1", conversation_id=conversation.id, level=1, summary="xylophone", first_turn=0, last_turn=0, turn_count=1,
+                  char_count=1, created_at=NOW, source_ids=(turn.id,))  # fmt: skip
+    high = msgspec.structs.replace(low, id="s2", level=2, source_ids=("s1",))
+    await memory.store.derived.put_summaries(memory.workspace, [low, high])
+    await memory.store.derived.put_summaries(memory.workspace, [msgspec.structs.replace(low, summary="marmalade")])
+    assert [hit.level for hit in (await memory.search("xylophone")).hits] == [2]
+    assert [hit.level for hit in (await memory.search("marmalade")).hits] == [1]
+    await conversation.record(user="b", request_id="r", replace=True)
+    assert await conversation.summaries() == []
+    assert (await memory.search("xylophone marmalade")).hits == ()
+
+
+async def test_a_scope_that_is_written_again_keeps_who_speaks_of_it(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    message = (await conversation.record(user="look at login_user")).messages[0]
+    project_id = conversation.info.project_id
+    scope = Scope(id="s", project_id=project_id, name="login_user", kind="function", file_path="a.py", line_start=1, line_end=2)
+    derived = memory.store.derived
+    await derived.put_scopes(memory.workspace, [scope])
+    await derived.put_references(memory.workspace, [Reference(message_id=message.id, scope_id="s")])
+    moved = msgspec.structs.replace(scope, file_path="b.py", line_start=5, line_end=9)
+    await derived.put_scopes(memory.workspace, [moved])
+    assert await derived.scopes(memory.workspace, project_id, None) == [moved]
+    assert len(await derived.references(memory.workspace, ["s"])) == 1
+
+
+async def test_insights_are_in_the_order_of_their_times_to_the_fraction_of_a_second(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    made = [
+        Insight(id=f"i{n}", conversation_id=conversation.id, kind="k", body={}, created_at=NOW.replace(microsecond=250_000 * n))
+        for n in (3, 1, 0, 2)
+    ]
+    await memory.store.derived.put_insights(memory.workspace, made)
+    assert [one.id for one in await memory.store.derived.insights(memory.workspace, conversation.id)] == ["i0", "i1", "i2", "i3"]

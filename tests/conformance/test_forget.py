@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
 from recollect.errors import InputError, NotFoundError
 from recollect.memory import Memory
-from recollect.model import Summary
+from recollect.model import Message, Summary, Turn
 from recollect.store.shapes import ConversationFilter
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
@@ -124,3 +124,22 @@ async def test_forgetting_everything_leaves_no_empty_conversations(memory: Memor
     await parent.branch()
     assert (await memory.forget(before=datetime(2025, 6, 1, tzinfo=UTC))).conversations == 2
     assert await memory.list_conversations() == []
+
+
+async def test_a_moment_means_the_same_in_every_zone_and_without_one(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    await conversation.record(user="a", timestamp="2026-01-01T11:00:00Z")
+    same = datetime(2026, 1, 1, 13, 0, tzinfo=timezone(timedelta(hours=2)))
+    assert (await memory.forget(before=same)).turns == 0, "what ended at that moment did not end before it"
+    assert (await memory.forget(before=datetime(2026, 1, 1, 11, 0, 1))).turns == 1  # noqa: DTZ001  as users give it
+
+
+async def test_a_turn_with_times_of_any_zone_is_kept_in_utc(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    for moment in (datetime(2026, 1, 1, 13, 0, tzinfo=timezone(timedelta(hours=2))), datetime(2026, 1, 1, 11, 0)):  # noqa: DTZ001  as above
+        turn = Turn(messages=(Message(role="user", content="x", timestamp=moment),), started_at=moment, ended_at=moment)
+        await memory.record(turn, conversation=conversation.id)
+    turns = await conversation.turns()
+    assert [turn.ended_at for turn in turns] == [datetime(2026, 1, 1, 11, 0, tzinfo=UTC)] * 2
+    assert all(turn.messages[0].timestamp == turn.ended_at for turn in turns)
+    assert (await memory.forget(before=datetime(2026, 1, 2, tzinfo=UTC))).turns == 2

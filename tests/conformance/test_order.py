@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from recollect.clock import ManualClock
+from recollect.conversation import Conversation
 from recollect.memory import Memory
 
 
@@ -43,3 +44,18 @@ async def test_history_gives_the_last_messages_oldest_first_with_their_tool_call
     bare = (await conversation.get_history(include_tool_calls=False, include_reasoning=False))[1]
     assert (bare.reasoning, bare.tool_calls) == (None, ())
     assert await conversation.get_history(limit=0) == []
+
+
+async def test_lists_are_in_the_order_of_their_times_to_the_fraction_of_a_second(memory: Memory, clock: ManualClock) -> None:
+    conversations: list[Conversation] = []
+    for _ in range(4):
+        conversations.append(await memory.create_conversation(project="p"))
+        clock.advance(0.25)
+    assert [info.id for info in await memory.list_conversations()] == [one.id for one in reversed(conversations)]
+    await conversations[0].record(user="a")
+    branches: list[str] = []
+    for _ in range(4):
+        branches.append((await conversations[0].branch()).id)
+        clock.advance(0.25)
+    found = await memory.store.conversations.branches(memory.workspace, conversations[0].id)
+    assert [info.id for info in found] == branches

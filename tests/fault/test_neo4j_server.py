@@ -11,9 +11,11 @@ import time
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from neo4j import AsyncGraphDatabase
 from tools.neo4j_server import PASSWORD, Server, missing
 
 from recollect import sync
@@ -24,6 +26,7 @@ from recollect.store.neo4j import Neo4jEngine, open_neo4j
 from recollect.store.neo4j import database as database_module
 from recollect.store.neo4j.database import Connection
 from recollect.store.neo4j.migrations import MIGRATIONS, migrate
+from recollect.store.removal import remove
 from tests.fault.lossy import LossyProxy
 from tests.kit import SOAK
 
@@ -261,6 +264,102 @@ async def test_what_is_damaged_on_a_server_is_reported_and_not_served(neo4j_url:
         }
         with pytest.raises(DamagedStoreError):
             await conversation.turns()
+
+
+async def held_open(engine: Neo4jEngine, workspace: str, conversation_id: str, ready: asyncio.Event, go: asyncio.Event) -> None:
+    """Remove a conversation, and wait before it is committed."""
+
+    async def slow(transaction: Any) -> None:
+        await remove(transaction, [conversation_id], keep_inherited=False)
+        ready.set()
+        await go.wait()
+
+    await engine.write(workspace, slow)
+
+
+async def test_forgetting_in_one_project_takes_nothing_from_another_that_is_written_to(neo4j_url: str) -> None:
+    async with await Memory.open(neo4j_url, workspace=f"files-{uuid4()}") as memory:
+        kept = await memory.create_conversation(project="kept")
+        files = [{"name": "Read", "arguments": {"file_path": "src/a.py"}}]
+        await kept.record(user="a", request_id="r", tool_calls=files)
+        await kept.record(user="b", request_id="r", replace=True)
+        doomed = await memory.create_conversation(project="doomed")
+        engine = await opened(neo4j_url)
+        ready, go = asyncio.Event(), asyncio.Event()
+        removing = asyncio.create_task(held_open(engine, memory.workspace, doomed.id, ready, go))
+        await ready.wait()
+        recording = asyncio.create_task(kept.record(user="c", tool_calls=files, context_files=[{"file_path": "src/a.py"}]))
+        await asyncio.sleep(0.2)
+        go.set()
+        await asyncio.gather(removing, recording)
+        await engine.close()
+        assert [len(turn.context_files) for turn in await kept.turns()] == [0, 1]
+        assert (await memory.verify()).status == "intact"
+
+
+async def test_a_conversation_created_while_its_project_is_forgotten_is_there(neo4j_url: str) -> None:
+    async with await Memory.open(neo4j_url, workspace=f"create-{uuid4()}") as memory:
+        doomed = await memory.create_conversation(project="p")
+        engine = await opened(neo4j_url)
+        ready, go = asyncio.Event(), asyncio.Event()
+        removing = asyncio.create_task(held_open(engine, memory.workspace, doomed.id, ready, go))
+        await ready.wait()
+        creating = asyncio.create_task(memory.create_conversation(project="p"))
+        await asyncio.sleep(0.2)
+        go.set()
+        created = (await asyncio.gather(removing, creating))[1]
+        await engine.close()
+        await created.record(user="there")
+        assert [info.id for info in await memory.list_conversations()] == [created.id]
+
+
+async def test_a_lock_that_another_keeps_is_waited_for_only_so_long(neo4j_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database_module, "UNIT_SECONDS_MAX", 1.0)
+    workspace = f"lock-{uuid4()}"
+    settings_ = Settings(store=neo4j_url, workspace=workspace, neo4j=Neo4j(retry_seconds=0.1))
+    async with await Memory.open(settings=settings_) as memory:
+        conversation = await memory.create_conversation(project="p")
+        async with AsyncGraphDatabase.driver(neo4j_url) as driver, driver.session() as session:
+            other = await session.begin_transaction()
+            await (await other.run("MATCH (p:Project {workspace: $w}) SET p.name = p.name", w=workspace)).consume()
+            with pytest.raises(StoreBusyError):
+                await conversation.record(user="x")
+            await other.rollback()
+        await conversation.record(user="y")
+        assert [turn.user for turn in await conversation.turns()] == ["y"]
+
+
+async def test_a_turn_that_is_replaced_is_found_all_the_while(neo4j_url: str) -> None:
+    workspace = f"gap-{uuid4()}"
+    async with await Memory.open(neo4j_url, workspace=workspace) as writer, await Memory.open(neo4j_url, workspace=workspace) as reader:
+        conversation = await writer.create_conversation(project="p")
+        call = [{"name": "ls", "result": "x"}]
+        await conversation.record(user="needle 0", request_id="r", tool_calls=call)
+        seen = await reader.load_conversation(conversation.id)
+        done = asyncio.Event()
+
+        async def write() -> None:
+            for n in range(40):
+                await conversation.record(user=f"needle {n + 1}", request_id="r", replace=True, tool_calls=call)
+            done.set()
+
+        async def read() -> int:
+            reads = 0
+            while not done.is_set():
+                assert len((await reader.search("needle")).hits) == 1
+                assert len(await seen.get_tool_calls()) == 1
+                reads += 1
+            return reads
+
+        assert (await asyncio.gather(write(), read()))[1] > 0
+
+
+def test_a_synchronous_memory_may_be_closed_twice_and_says_that_it_is(neo4j_url: str) -> None:
+    memory = sync.Memory.open(neo4j_url)
+    memory.close()
+    memory.close()
+    with pytest.raises(StoreUnavailableError, match="closed"):
+        memory.stats()
 
 
 async def test_two_servers_may_start_at_once_and_a_newer_graph_is_refused(locked_server: Server) -> None:

@@ -6,7 +6,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.distill.plan import SummarySize, Triggers, TurnSize, Window, fold_windows, turn_windows
+from recollect.distill.plan import Triggers, Window, fold_windows, turn_windows
+from recollect.store.shapes import SummarySize, TurnSize
 
 
 def turns(*chars: int, messages: int = 2) -> list[TurnSize]:

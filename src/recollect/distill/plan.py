@@ -14,6 +14,8 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from recollect.store.shapes import SummarySize, TurnSize
+
 
 class Triggers(msgspec.Struct, frozen=True, kw_only=True):
     """When a run of turns, or of summaries, is summarised: whichever is fulfilled first; None switches one off.
@@ -28,27 +30,6 @@ class Triggers(msgspec.Struct, frozen=True, kw_only=True):
     oversized_chars: int = 20_000
     fold_chars: int = 10_000
     levels_max: int = 6
-
-
-class TurnSize(msgspec.Struct, frozen=True):
-    """A turn as planning sees it."""
-
-    id: str
-    index: int
-    chars: int
-    messages: int
-    is_open: bool = False
-
-
-class SummarySize(msgspec.Struct, frozen=True):
-    """A summary as planning sees it."""
-
-    id: str
-    level: int
-    first_turn: int
-    last_turn: int
-    chars: int
-    source_ids: tuple[str, ...] = ()
 
 
 class Window(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from recollect.checks import masked
 from recollect.config import Settings
 from recollect.errors import InputError, StoreUnavailableError
 from recollect.store.store import Store
@@ -32,7 +33,7 @@ def waits_for_a_server(url: str) -> bool:
 def _scheme(url: str) -> tuple[str, str]:
     scheme, separator, rest = url.partition(":")
     is_path = not separator or len(scheme) == 1  # a plain path, perhaps with a drive letter
-    return ("sqlite", url) if is_path else (scheme, rest)
+    return ("sqlite", url) if is_path else (scheme.lower(), rest)
 
 
 async def _engine(url: str, settings: Settings, *, threads: bool) -> Engine:
@@ -48,5 +49,5 @@ async def _engine(url: str, settings: Settings, *, threads: bool) -> Engine:
             msg = "a Neo4j store needs the official driver: pip install 'recollect[neo4j]'"
             raise StoreUnavailableError(msg) from error
         return await open_neo4j(url, settings.neo4j)
-    msg = f"no store speaks {scheme!r} (in {url!r}): use sqlite:///path/to/memory.db or neo4j://host:7687"
+    msg = f"no store speaks {scheme!r} (in {masked(url)!r}): use sqlite:///path/to/memory.db or neo4j://host:7687"
     raise InputError(msg)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from recollect.model import Stats
     from recollect.store.protocol import Engine, Transaction
-    from recollect.store.shapes import HashRecord, RecordKey
+    from recollect.store.shapes import HashRecord, Queue, RecordKey
 
 
 class Audit:
@@ -28,8 +28,14 @@ class Audit:
 
     async def stats(self, workspace: str) -> Stats:
         """Count what the workspace holds."""
-        counted = await self._engine.read(workspace, lambda transaction: transaction.audit.stats())
-        return msgspec.structs.replace(counted, store=self._engine.url, size_bytes=await self._engine.size_bytes())
+        counted, queue = await self._engine.read(workspace, _counted)
+        return msgspec.structs.replace(
+            counted,
+            store=self._engine.url,
+            size_bytes=await self._engine.size_bytes(),
+            jobs=dict(queue.states),
+            oldest_job_since=queue.since,
+        )
 
     async def hashes(self, workspace: str, record_id: str) -> list[HashRecord]:
         """Return the hashes kept for a record; for a turn those of its messages."""
@@ -46,6 +52,10 @@ class Audit:
                 return
             after = keys[-1].key
             yield len(keys), await self._engine.read(workspace, lambda transaction, page=keys: _turn_damage(transaction, page))
+
+
+async def _counted(transaction: Transaction) -> tuple[Stats, Queue]:
+    return await transaction.audit.stats(), await transaction.jobs.queue()
 
 
 async def _conversation_damage(transaction: Transaction) -> tuple[int, list[Damage]]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.errors import ConflictError, TooLargeError
+from recollect.clock import in_utc
+from recollect.errors import ConflictError, StoreBusyError, TooLargeError
 from recollect.limits import BRANCH_DEPTH_MAX
 from recollect.model import Forgotten
 from recollect.store.lineage import below, recounted, retold, sealed
@@ -56,7 +57,8 @@ class Conversations:
 
     async def find(self, workspace: str, where: ConversationFilter, limit: int) -> list[ConversationInfo]:
         """Return conversations, the latest change first."""
-        return await self._engine.read(workspace, lambda transaction: transaction.conversations.find(where, limit))
+        asked = where if where.before is None else _replace(where, before=in_utc(where.before))
+        return await self._engine.read(workspace, lambda transaction: transaction.conversations.find(asked, limit))
 
     async def branches(self, workspace: str, conversation_id: str) -> list[ConversationInfo]:
         """Return the branches that fork from a conversation, oldest first."""
@@ -96,7 +98,10 @@ async def create(transaction: Transaction, conversation: ConversationInfo, proje
         held = await retold(transaction, await recounted(transaction, held))
     await transaction.conversations.put_project(project)
     await transaction.conversations.create(sealed(held))
-    written = await transaction.conversations.held(conversation.id) or held  # a project that was there keeps the name it has
+    written = await transaction.conversations.held(conversation.id)  # a project that was there keeps the name it has
+    if written is None:
+        msg = f"conversation {conversation.id!r} could not be written: try again"
+        raise StoreBusyError(msg)
     return written.conversation
 
 

@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import NotFoundError
 from recollect.placing import checksum
+from recollect.quoting import summary_passages
 from recollect.store.lineage import existing, spans_of
 from recollect.store.shapes import Area
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from recollect.model import Insight, Reference, Scope, Summary
     from recollect.store.protocol import Engine, Transaction
-    from recollect.store.shapes import Candidates, SearchScope
+    from recollect.store.shapes import Candidates, Embedded, Lease, SearchScope, Unembedded, Vector
 
 
 class Derived:
@@ -25,9 +28,43 @@ class Derived:
         """Return the passages of a scope that share a term, the most promising first; scope first, rank second."""
         return await self._engine.read(workspace, lambda transaction: _candidates(transaction, workspace, scope, terms, limit))
 
-    async def put_summaries(self, workspace: str, summaries: list[Summary]) -> None:
-        """Write summaries with the edges to their sources; one that exists is replaced."""
-        await self._engine.write(workspace, lambda transaction: _put_summaries(transaction, workspace, summaries))
+    async def put_summaries(
+        self, workspace: str, summaries: list[Summary], *, lease: Lease | None = None, unless: Mapping[str, str] | None = None
+    ) -> bool:
+        """Write summaries with the edges to their sources and what they are searched by; one that exists is replaced.
+
+        With a lease nothing is written, and the answer is False, when somebody else holds the job now, or when a turn
+        has no longer the content hash that `unless` says.
+        """
+        return await self._engine.write(workspace, lambda transaction: _put_summaries(transaction, workspace, summaries, lease, unless))
+
+    async def shown_summaries(self, workspace: str, conversation_id: str) -> list[Summary]:
+        """Return the summaries that a conversation shows: its own, and its ancestors' that end before the fork; each stretch once."""
+        return await self._engine.read(workspace, lambda transaction: _shown(transaction, workspace, conversation_id))
+
+    async def summaries_by_id(self, workspace: str, summary_ids: list[str]) -> list[Summary]:
+        """Return summaries by their ids, in the order asked for; unknown ones are left out."""
+        if not summary_ids:
+            return []
+        found = await self._engine.read(workspace, lambda transaction: transaction.derived.summaries_by_id(summary_ids))
+        by_id = {summary.id: summary for summary in found}
+        return [by_id[summary_id] for summary_id in summary_ids if summary_id in by_id]
+
+    async def delete_summaries(self, workspace: str, conversation_id: str) -> None:
+        """Delete every summary of a conversation; they can be made again."""
+        await self._engine.write(workspace, lambda transaction: transaction.derived.delete_summaries(conversation_id))
+
+    async def unembedded(self, workspace: str, conversation_id: str, model: str, limit: int) -> list[Unembedded]:
+        """Return passages of a conversation that have no vector of a model yet."""
+        return await self._engine.read(workspace, lambda transaction: transaction.derived.unembedded(conversation_id, model, limit))
+
+    async def known_vectors(self, workspace: str, model: str, text_hashes: list[str]) -> dict[str, Vector]:
+        """Return the vectors that texts have already, by the hash of the text."""
+        return await self._engine.read(workspace, lambda transaction: transaction.derived.known_vectors(model, text_hashes))
+
+    async def put_embeddings(self, workspace: str, model: str, embedded: list[Embedded]) -> None:
+        """Write vectors of passages, in the place of those of another model."""
+        await self._engine.write(workspace, lambda transaction: transaction.derived.put_embeddings(model, embedded))
 
     async def summaries(self, workspace: str, conversation_id: str, level: int | None) -> list[Summary]:
         """Return the summaries of a conversation by level and first turn."""
@@ -62,13 +99,33 @@ async def _candidates(transaction: Transaction, workspace: str, scope: SearchSco
     spans = None
     if scope.conversation_id is not None:
         spans = tuple(await spans_of(transaction, workspace, scope.conversation_id))
-    return await transaction.derived.candidates(Area(spans=spans, project_ids=scope.project_ids), terms, limit)
+    return await transaction.derived.candidates(Area(spans=spans, project_ids=scope.project_ids, levels=scope.levels), terms, limit)
 
 
-async def _put_summaries(transaction: Transaction, workspace: str, summaries: list[Summary]) -> None:
+async def _put_summaries(
+    transaction: Transaction, workspace: str, summaries: list[Summary], lease: Lease | None, unless: Mapping[str, str] | None
+) -> bool:
     for summary in summaries:
-        await existing(transaction, workspace, summary.conversation_id)
-        await transaction.derived.put_summary(summary, checksum(summary))
+        held = await existing(transaction, workspace, summary.conversation_id)
+        if lease is not None and not await transaction.jobs.holds(lease):
+            return False
+        if unless:
+            standing = await transaction.turns.by_id(list(unless))
+            if {stored.turn.id: stored.turn.content_hash for stored in standing} != dict(unless):
+                return False
+        await transaction.derived.put_summary(summary, checksum(summary), summary_passages(summary))
+        if lease is not None:
+            await transaction.jobs.wake(summary.conversation_id, "embed", held.conversation.updated_at)
+    return True
+
+
+async def _shown(transaction: Transaction, workspace: str, conversation_id: str) -> list[Summary]:
+    found: dict[tuple[int, int, int], Summary] = {}
+    for span in reversed(await spans_of(transaction, workspace, conversation_id)):  # its own come before an ancestor's
+        for summary in await transaction.derived.summaries(span.conversation_id, None):
+            if span.last is None or summary.last_turn <= span.last:
+                found.setdefault((summary.level, summary.first_turn, summary.last_turn), summary)
+    return [found[key] for key in sorted(found)]
 
 
 async def _summaries(transaction: Transaction, workspace: str, conversation_id: str, level: int | None) -> list[Summary]:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.model import ConversationInfo, Damage, Insight, Passage, Project, Reference, Scope, Stats, Summary
+    from recollect.model import ConversationInfo, Damage, Insight, Job, JobKind, Passage, Project, Reference, Scope, Stats, Summary
     from recollect.store.recording import Situation
     from recollect.store.shapes import (
         Advance,
@@ -38,14 +38,20 @@ if TYPE_CHECKING:
         Candidates,
         ConversationFilter,
         Count,
+        Embedded,
         HashRecord,
         Held,
+        Lease,
         Link,
         PlacedCall,
+        Queue,
         RecordKey,
         Span,
         StoredTurn,
         TurnOutline,
+        TurnSize,
+        Unembedded,
+        Vector,
     )
 
 _T = TypeVar("_T")
@@ -90,8 +96,8 @@ class ConversationRows(Protocol):
         """Delete a conversation that no branch inherits from, with its turns and all that hangs from them."""
         ...
 
-    async def drop_unused(self) -> None:
-        """Delete the code files and projects that nothing names any more."""
+    async def drop_unused(self, project_ids: list[str]) -> None:
+        """Delete those of some projects, and of their code files, that nothing names any more."""
         ...
 
 
@@ -131,11 +137,18 @@ class TurnRows(Protocol):
         ...
 
     async def insert(self, conversation_id: str, turns: list[StoredTurn], advance: Advance | None) -> None:
-        """Write turns with all their parts and passages, and what they add to their conversation."""
+        """Write turns with all their parts and passages, what they add to their conversation, and the jobs they cause.
+
+        Without an advance they come in the place of turns with their ids, and the summaries that tell of those go.
+        """
         ...
 
     async def delete(self, turn_ids: list[str]) -> None:
-        """Delete turns with all their parts, and the summaries, of any level, that tell of them."""
+        """Delete turns with all their parts, and the summaries, of any level, that tell of them; their conversations get a job."""
+        ...
+
+    async def sizes(self, span: Span) -> list[TurnSize]:
+        """Return turns as planning sees them, in index order."""
         ...
 
     async def shift(self, conversation_id: str, after: int, by: int) -> None:
@@ -150,8 +163,28 @@ class DerivedRows(Protocol):
         """Return the passages of an area that share a term, the most promising first, with the counts of the area."""
         ...
 
-    async def put_summary(self, summary: Summary, checksum: int) -> None:
-        """Write a summary with the edges to its sources, in the place of one with its id."""
+    async def put_summary(self, summary: Summary, checksum: int, passages: tuple[Passage, ...]) -> None:
+        """Write a summary with the edges to its sources and its passages, in the place of one with its id."""
+        ...
+
+    async def summaries_by_id(self, summary_ids: list[str]) -> list[Summary]:
+        """Return summaries in any order; unknown ones are left out."""
+        ...
+
+    async def delete_summaries(self, conversation_id: str) -> None:
+        """Delete every summary of a conversation; its turns stay."""
+        ...
+
+    async def unembedded(self, conversation_id: str, model: str, limit: int) -> list[Unembedded]:
+        """Return own passages of a conversation that have no vector of a model, oldest first."""
+        ...
+
+    async def known_vectors(self, model: str, text_hashes: list[str]) -> dict[str, Vector]:
+        """Return the vectors that texts have already in the workspace, by the hash of the text."""
+        ...
+
+    async def put_embeddings(self, model: str, embedded: list[Embedded]) -> None:
+        """Write vectors of passages, in the place of those of another model; a passage that is gone is left."""
         ...
 
     async def summaries(self, conversation_id: str, level: int | None) -> list[Summary]:
@@ -180,6 +213,46 @@ class DerivedRows(Protocol):
 
     async def references(self, scope_ids: list[str]) -> list[Reference]:
         """Return who speaks of scopes, by scope, conversation and message."""
+        ...
+
+
+class JobRows(Protocol):
+    """Work that waits, by query."""
+
+    async def wake(self, conversation_id: str, kind: JobKind, at: datetime) -> None:
+        """Write a job, or let one that is being done be done again; a parked one gets another chance."""
+        ...
+
+    async def wake_all(self, kind: JobKind, model: str | None, at: datetime) -> None:
+        """Wake every conversation, or with a model those that have a passage without a vector of it."""
+        ...
+
+    async def lease(self, now: datetime, until: datetime, token: str, beyond: datetime) -> Lease | None:
+        """Take the job that has been due the longest, or whose lease has run out; a time later than `beyond` is a clock's mistake."""
+        ...
+
+    async def extend(self, lease: Lease, until: datetime) -> bool:
+        """Hold a job for longer; False when somebody else holds it now."""
+        ...
+
+    async def holds(self, lease: Lease) -> bool:
+        """Tell whether a job is still held, and keep it from being taken until the transaction ends."""
+        ...
+
+    async def finish(self, lease: Lease) -> None:
+        """Remove a job that is held, or let it be done again when it was asked for meanwhile."""
+        ...
+
+    async def fail(self, lease: Lease, due_at: datetime, error: str, *, parked: bool) -> None:
+        """Let a job that is held wait, or park it, with the error it met."""
+        ...
+
+    async def queue(self) -> Queue:
+        """Say how much waits."""
+        ...
+
+    async def listed(self) -> list[Job]:
+        """Return every job, the longest due first."""
         ...
 
 
@@ -227,6 +300,11 @@ class Transaction(Protocol):
     @property
     def derived(self) -> DerivedRows:
         """What was worked out from turns."""
+        ...
+
+    @property
+    def jobs(self) -> JobRows:
+        """Work that waits."""
         ...
 
     @property

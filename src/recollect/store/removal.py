@@ -24,10 +24,12 @@ _replace = msgspec.structs.replace
 async def remove(transaction: Transaction, conversation_ids: list[str], *, keep_inherited: bool) -> Forgotten:
     """Remove conversations; the turns that branches show go to the branch that shows the most of them, when they are kept."""
     conversations = turns = 0
+    projects: set[str] = set()
     for conversation_id in conversation_ids:
         gone = await transaction.conversations.held(conversation_id)
         if gone is None:
             continue
+        projects.add(gone.conversation.project_id)
         turns += (await transaction.turns.count(Span(conversation_id=conversation_id))).turns
         branches = await transaction.conversations.branches(conversation_id)
         if branches and keep_inherited:
@@ -41,7 +43,7 @@ async def remove(transaction: Transaction, conversation_ids: list[str], *, keep_
             await counted_anew(transaction, adopted(branch, gone))
             await counted_below(transaction, branch.conversation.id)
         conversations += 1
-    await transaction.conversations.drop_unused()
+    await transaction.conversations.drop_unused(sorted(projects))
     return Forgotten(conversations=conversations, turns=turns)
 
 
@@ -81,5 +83,5 @@ async def forget_before(transaction: Transaction, moment: datetime, project_ids:
         if not anew.conversation.turn_count and not await transaction.conversations.branches(one.conversation.id):
             await transaction.conversations.delete(one.conversation.id)
             emptied += 1
-    await transaction.conversations.drop_unused()
+    await transaction.conversations.drop_unused(sorted({one.conversation.project_id for _, one in depths.values()}))
     return Forgotten(conversations=emptied, turns=len(old))

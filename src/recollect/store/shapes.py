@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from recollect.model import ConversationInfo, ConversationStatus, Passage, Turn
+from recollect.model import ConversationInfo, ConversationStatus, JobKind, Passage, Turn
 
 
 class ConversationFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,16 +111,18 @@ class PlacedCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SearchScope(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to search: one conversation with its lineage, some projects, or the whole workspace when both are None."""
+    """Where to search: one conversation with its lineage, some projects, or the whole workspace when both are None; which levels."""
 
     conversation_id: str | None = None
     project_ids: tuple[str, ...] | None = None
+    levels: tuple[int, ...] | None = None
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A passage that shares a term with the query."""
+    """A passage that shares a term with the query, of a turn (level 0) or of a summary; `turn_index` is the last turn it tells of."""
 
-    turn_id: str
+    owner_id: str
+    level: int
     conversation_id: str
     turn_index: int
     passage: Passage
@@ -200,11 +202,73 @@ class Advance(msgspec.Struct, frozen=True, kw_only=True):
     last_message: str | None
 
 
+class TurnSize(msgspec.Struct, frozen=True):
+    """A turn as planning sees it."""
+
+    id: str
+    index: int
+    chars: int
+    messages: int
+    is_open: bool = False
+
+
+class SummarySize(msgspec.Struct, frozen=True):
+    """A summary as planning sees it."""
+
+    id: str
+    level: int
+    first_turn: int
+    last_turn: int
+    chars: int
+    source_ids: tuple[str, ...] = ()
+
+
+class Vector(msgspec.Struct, frozen=True):
+    """A vector as it is stored: whole numbers from -127 to 127, one byte each, times a scale."""
+
+    scale: float
+    values: bytes
+
+
+class Unembedded(msgspec.Struct, frozen=True, kw_only=True):
+    """A passage that has no vector of a model yet; `key` is the backend's own."""
+
+    key: int | str
+    owner_id: str
+    level: int
+    passage: Passage
+
+
+class Embedded(msgspec.Struct, frozen=True, kw_only=True):
+    """A vector for a passage, with the hash of the text it was made of."""
+
+    key: int | str
+    text_hash: str
+    vector: Vector
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that one worker holds until a moment; the token tells it from any other holding."""
+
+    conversation_id: str
+    kind: JobKind
+    token: str
+    attempts: int
+
+
+class Queue(msgspec.Struct, frozen=True, kw_only=True):
+    """How much work waits: jobs by state, and since when the oldest that is not parked."""
+
+    states: Mapping[str, int] = {}
+    since: datetime | None = None
+
+
 class Area(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to look for passages: some spans, some projects, or the whole workspace when both are None."""
+    """Where to look for passages: some spans, some projects, or the whole workspace when both are None; of some levels, or all."""
 
     spans: tuple[Span, ...] | None = None
     project_ids: tuple[str, ...] | None = None
+    levels: tuple[int, ...] | None = None
 
 
 class RecordKey(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""A store: four facets over one engine, and an end."""
+"""A store: five facets over one engine, and an end."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from recollect.store.audit import Audit
 from recollect.store.conversations import Conversations
 from recollect.store.derived import Derived
+from recollect.store.jobs import Jobs
 from recollect.store.turns import Turns
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ class Store:
         self.conversations = Conversations(engine)
         self.turns = Turns(engine)
         self.derived = Derived(engine)
+        self.jobs = Jobs(engine)
         self.audit = Audit(engine)
 
     @property

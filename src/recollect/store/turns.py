@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from recollect.clock import in_utc
 from recollect.errors import ConflictError
 from recollect.placing import checksum, place_turn
 from recollect.store.conversations import create
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from recollect.model import ConversationInfo, Forgotten, Project, Turn
     from recollect.store.protocol import Engine, Transaction
-    from recollect.store.shapes import CallFilter, Held
+    from recollect.store.shapes import CallFilter, Held, TurnSize
 
 _replace = msgspec.structs.replace
 
@@ -72,13 +73,17 @@ class Turns:
         """Return the outline of a conversation's history, ancestors' first."""
         return await self._engine.read(workspace, lambda transaction: _outline(transaction, workspace, conversation_id, span), settled=True)
 
+    async def sizes(self, workspace: str, conversation_id: str) -> list[TurnSize]:
+        """Return every turn of a history as planning sees it, ancestors' first."""
+        return await self._engine.read(workspace, lambda transaction: _sizes(transaction, workspace, conversation_id))
+
     async def calls(self, workspace: str, conversation_id: str, where: CallFilter) -> list[PlacedCall]:
         """Return where the tool calls of a history stand, newest first."""
         return await self._engine.read(workspace, lambda transaction: _calls(transaction, workspace, conversation_id, where))
 
     async def forget_before(self, workspace: str, moment: datetime, project_ids: tuple[str, ...] | None) -> Forgotten:
         """Forget the turns that ended before a moment, and the conversations this leaves empty."""
-        return await self._engine.write(workspace, lambda transaction: forget_before(transaction, moment, project_ids))
+        return await self._engine.write(workspace, lambda transaction: forget_before(transaction, in_utc(moment), project_ids))
 
 
 async def _record(transaction: Transaction, workspace: str, conversation_id: str, recording: Recording, at: datetime) -> Outcome:
@@ -95,8 +100,10 @@ async def _record(transaction: Transaction, workspace: str, conversation_id: str
     cut = (
         [] if decided.truncate_from is None else await _ids(transaction, Span(conversation_id=conversation_id, first=decided.truncate_from))
     )
-    if decided.remove_ids or cut:
-        await transaction.turns.delete([*decided.remove_ids, *cut])
+    kept = {turn.id for turn in decided.insert}
+    gone = [turn_id for turn_id in (*decided.remove_ids, *cut) if turn_id not in kept]
+    if gone:
+        await transaction.turns.delete(gone)
     if decided.shift_after is not None:
         await transaction.turns.shift(conversation_id, decided.shift_after, decided.shift_by)
     await transaction.turns.insert(conversation_id, turns, None)
@@ -164,7 +171,8 @@ async def _rewrite(transaction: Transaction, workspace: str, draft: Draft, was: 
     held = _touched(await existing(transaction, workspace, turn.conversation_id), at)
     first = standing[0].first_sequence if standing[0].messages else held.next_sequence
     placed = place_turn(turn, turn.conversation_id, turn.index, first)
-    await transaction.turns.delete([turn.id])
+    if placed.id != turn.id:
+        await transaction.turns.delete([turn.id])
     await _shift_after(transaction, turn.conversation_id, placed.index, len(placed.messages) - len(standing[0].messages))
     await transaction.turns.insert(turn.conversation_id, _stored([placed], [draft]), None)
     await counted_anew(transaction, held)
@@ -207,6 +215,11 @@ async def _outline(transaction: Transaction, workspace: str, conversation_id: st
             part = await transaction.turns.outline(_replace(span, limit=limit))
             found = [*part, *found] if asked.newest else [*found, *part]
     return Outline(next_index=held.next_index, next_sequence=held.next_sequence, turns=tuple(found))
+
+
+async def _sizes(transaction: Transaction, workspace: str, conversation_id: str) -> list[TurnSize]:
+    spans = await spans_of(transaction, workspace, conversation_id)
+    return [size for span in spans for size in await transaction.turns.sizes(span)]
 
 
 async def _calls(transaction: Transaction, workspace: str, conversation_id: str, where: CallFilter) -> list[PlacedCall]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recollect import __version__
+from recollect.checks import masked
 from recollect.config import config_path, load_settings
 from recollect.errors import InputError, RecollectError
 from recollect.model import to_json
@@ -86,7 +87,7 @@ def config(options: Namespace) -> int:
         return 0
     settings = load_settings()
     shown = msgspec.structs.replace(settings.neo4j, password=None if settings.neo4j.password is None else "(set)")
-    print_json(to_json(msgspec.structs.replace(settings, neo4j=shown)))
+    print_json(to_json(msgspec.structs.replace(settings, neo4j=shown, store=masked(settings.store))))
     return 0
 
 

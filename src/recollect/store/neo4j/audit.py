@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recollect.model import Damage, Stats
+from recollect.store.neo4j.migrations import INDEXES
 from recollect.store.neo4j.rows import RETURN_CONVERSATION, RETURN_TURN, held_of, stored_turn
 from recollect.store.shapes import HashRecord, RecordKey
 
@@ -26,7 +27,9 @@ class Neo4jAudit:
             """
             MATCH (:Workspace {name: $workspace})-[:HAS_PROJECT]->()-[:HAS_CONVERSATION]->(c)
             RETURN count(c), sum(c.own_turns), sum(COUNT { (c)-[:HAS_MESSAGE]->() }),
-                sum(COUNT { (c)-[:HAS_TURN]->()-[:HAS_TOOL_CALL]->() }), sum(c.own_passages)
+                sum(COUNT { (c)-[:HAS_TURN]->()-[:HAS_TOOL_CALL]->() }), sum(c.own_passages),
+                sum(COUNT { MATCH (p:Passage) WHERE p.workspace = $workspace AND p.conversation_id = c.uuid AND p.turn_index >= 0
+                    AND p.embedding_model IS NOT NULL })
             """,
             workspace=self._workspace,
         )
@@ -45,6 +48,7 @@ class Neo4jAudit:
             messages=rows[0][2],
             tool_calls=rows[0][3],
             passages=rows[0][4],
+            embedded=rows[0][5],
             summaries={str(level): count for level, count in levels},
         )
 
@@ -111,5 +115,10 @@ class Neo4jAudit:
 
 async def index_damage(connection: Connection) -> list[Damage]:
     """Ask the server which of the indexes are not in use."""
-    rows = await connection.rows("SHOW INDEXES YIELD name, state WHERE state <> 'ONLINE' RETURN name, state")
-    return [Damage(kind="index", id=row[0], reason=f"the index is {str(row[1]).lower()}, not online") for row in rows]
+    rows = await connection.rows("SHOW INDEXES YIELD name, state RETURN name, state")
+    state = {row[0]: str(row[1]).lower() for row in rows}
+    return [
+        Damage(kind="index", id=name, reason=f"the index is {state.get(name, 'missing')}, not online")
+        for name in INDEXES
+        if state.get(name) != "online"
+    ]

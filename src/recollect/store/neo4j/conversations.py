@@ -96,6 +96,7 @@ class Neo4jConversations:
             """
             MERGE (w:Workspace {name: $workspace}) ON CREATE SET w.workspace = $workspace
             MERGE (p:Project {workspace: $workspace, uuid: $project.uuid}) ON CREATE SET p += $project
+            ON MATCH SET p.name = p.name
             MERGE (w)-[:HAS_PROJECT]->(p)
             """,
             workspace=self._workspace,
@@ -141,6 +142,7 @@ class Neo4jConversations:
             + """
             CALL (c) { MATCH (c)-[:HAS_SUMMARY]->(s) OPTIONAL MATCH (s)-[:HAS_PASSAGE]->(p) DETACH DELETE p, s }
             CALL (c) { MATCH (c)-[:HAS_INSIGHT]->(i) DETACH DELETE i }
+            CALL (c) { UNWIND ['embed', 'summarize'] AS kind MATCH (j:Job {workspace: c.workspace, uuid: c.uuid + ':' + kind}) DELETE j }
             CALL (c) { MATCH (c)-[:HAS_PASSAGE]->(p) DETACH DELETE p }
             DETACH DELETE c
             """,
@@ -148,14 +150,22 @@ class Neo4jConversations:
             conversation_id=conversation_id,
         )
 
-    async def drop_unused(self) -> None:
-        """Delete code files and projects that nothing names any more: a path can be a secret, too."""
-        await self._connection.run("MATCH (f:CodeFile {workspace: $workspace}) WHERE NOT (f)--() DELETE f", workspace=self._workspace)
+    async def drop_unused(self, project_ids: list[str]) -> None:
+        """Delete those of some projects, which are locked, and of their code files, that nothing names any more."""
         await self._connection.run(
             """
-            MATCH (:Workspace {name: $workspace})-[:HAS_PROJECT]->(p)
-            WHERE NOT (p)-[:HAS_CONVERSATION]->() AND NOT EXISTS { (:Scope {workspace: $workspace, project_id: p.uuid}) }
+            MATCH (f:CodeFile) WHERE f.workspace = $workspace AND f.project_id IN $project_ids AND NOT (f)--()
+            DELETE f
+            """,
+            workspace=self._workspace,
+            project_ids=project_ids,
+        )
+        await self._connection.run(
+            """
+            MATCH (p:Project) WHERE p.workspace = $workspace AND p.uuid IN $project_ids AND NOT (p)-[:HAS_CONVERSATION]->()
+                AND NOT EXISTS { MATCH (s:Scope) WHERE s.workspace = $workspace AND s.project_id = p.uuid AND s.name IS NOT NULL }
             DETACH DELETE p
             """,
             workspace=self._workspace,
+            project_ids=project_ids,
         )

@@ -18,7 +18,6 @@ from neo4j import AsyncGraphDatabase
 from neo4j.exceptions import (
     AuthError,
     ClientError,
-    ConfigurationError,
     ConstraintError,
     DriverError,
     IncompleteCommit,
@@ -41,10 +40,16 @@ _T = TypeVar("_T")
 Row = list[Any]
 
 SERVER_VERSION_MIN = (5, 23)
+UNIT_SECONDS_MAX = 60.0  # one transaction, the wait for another's lock included
 ATTEMPTS_MAX = 10  # of what the driver itself does not try again
 _CONNECT_SECONDS_MAX = 15.0
 _GONE = "Neo.ClientError.Statement.EntityNotFound"  # another transaction deleted what this one was about to read
 _NO_DATABASE = "Neo.ClientError.Database.DatabaseNotFound"
+_TIMED_OUT = (
+    "Neo.ClientError.Transaction.TransactionTimedOut",
+    "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration",
+    "Neo.TransientError.Transaction.LockAcquisitionTimeout",
+)
 
 
 class Connection:
@@ -77,7 +82,7 @@ class Unit:
 
     def __init__(self) -> None:
         self.id = str(uuid.uuid4())
-        self.wrote_to: set[str] = set()
+        self.wrote_to: set[tuple[str, str]] = set()  # workspace and conversation
         self.queries = 0
 
 
@@ -89,6 +94,7 @@ class Database:
         self.queries = 0  # asked so far; each is one round trip, as are the beginning and the end of a transaction
         self.units = 0
         self._closed = False
+        self._retry_seconds = retry_seconds
         self._user = None if auth is None else auth[0]
         with self._translated():
             self._driver = AsyncGraphDatabase.driver(
@@ -167,11 +173,13 @@ class Database:
         raise _busy(self.address)
 
     async def _transaction(self, work: Callable[[Connection], Awaitable[_T]], unit: Unit, *, writes: bool, locks: bool) -> _T:
+        @neo4j.unit_of_work(timeout=UNIT_SECONDS_MAX)
         async def body(raw: neo4j.AsyncManagedTransaction) -> _T:
             return await work(Connection(raw, unit, locks=locks))
 
         before = unit.queries
-        async with self._session(neo4j.WRITE_ACCESS if writes else neo4j.READ_ACCESS) as session:
+        patience = 2 * UNIT_SECONDS_MAX + self._retry_seconds
+        async with asyncio.timeout(patience), self._session(neo4j.WRITE_ACCESS if writes else neo4j.READ_ACCESS) as session:
             try:
                 return await (session.execute_write(body) if writes else session.execute_read(body))
             finally:
@@ -197,24 +205,29 @@ class Database:
             who = "somebody without a name" if self._user is None else f"user {self._user!r}"
             msg = f"the Neo4j server at {where} refuses {who}: set RECOLLECT_NEO4J_USER and RECOLLECT_NEO4J_PASSWORD"
             raise StoreUnavailableError(msg) from error
+        except TimeoutError as error:
+            msg = f"the Neo4j server at {where} did not answer in time: see whether it is well, and try again"
+            raise StoreUnavailableError(msg) from error
         except (ServiceUnavailable, SessionExpired, OSError) as error:
             msg = f"no Neo4j server answers at {where}: start it, or name another with --store"
             raise StoreUnavailableError(msg) from error
-        except TransientError as error:
-            msg = f"{where} was busy for too long ({_short(error)}): try again"
-            raise StoreBusyError(msg) from error
-        except ConfigurationError as error:
+        except Neo4jError as error:
+            raise self._refusal(error) from error
+        except DriverError as error:
             msg = f"{where} cannot be used as it is configured: {_short(error)}"
             raise StoreUnavailableError(msg) from error
-        except Neo4jError as error:
-            if error.code == _NO_DATABASE:
-                msg = f"the Neo4j server at {self.address.server} has no database {self.address.database!r}: create it, or leave it out"
-                raise StoreUnavailableError(msg) from error
-            msg = f"{where} cannot do this: {_short(error)}"
-            raise StoreError(msg) from error
-        except DriverError as error:
-            msg = f"{where} cannot be used: {_short(error)}"
-            raise StoreUnavailableError(msg) from error
+
+    def _refusal(self, error: Neo4jError) -> StoreError:
+        """Say what a server's answer means."""
+        where = self.address.url
+        if error.code in _TIMED_OUT:
+            return StoreBusyError(f"{where} was held by another for longer than {UNIT_SECONDS_MAX:.0f} s: try again")
+        if isinstance(error, TransientError):
+            return StoreBusyError(f"{where} was busy for too long ({_short(error)}): try again")
+        if error.code == _NO_DATABASE:
+            named = f"no database {self.address.database!r}"
+            return StoreUnavailableError(f"the Neo4j server at {self.address.server} has {named}: create it, or leave it out")
+        return StoreError(f"{where} cannot do this: {_short(error)}")
 
     async def close(self) -> None:
         """Close every connection."""
@@ -232,14 +245,15 @@ async def _was_committed(connection: Connection) -> bool:
         return False  # nothing that cannot be written again
     row = await connection.row(
         """
-        MATCH (c:Conversation) WHERE c.uuid IN $conversation_ids
-        MATCH (p:Project {workspace: c.workspace, uuid: c.project_id})
+        UNWIND $written AS one
+        MATCH (c:Conversation {workspace: one[0], uuid: one[1]})
+        MATCH (p:Project {workspace: one[0], uuid: c.project_id})
         SET p.name = p.name
         WITH c
         MATCH (c)-[:HAS_TURN]->(t) WHERE t.write_id = $unit
         RETURN count(t)
         """,
-        conversation_ids=sorted(connection.unit.wrote_to),
+        written=[list(one) for one in sorted(connection.unit.wrote_to)],
         unit=connection.unit.id,
     )
     return row is not None and row[0] > 0

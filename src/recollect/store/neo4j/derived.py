@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, LiteralString
 
 from recollect.limits import INTEGER_MAX
 from recollect.model import Insight, Passage, Reference, Scope, Summary
-from recollect.store.neo4j.rows import code_file_id, read, readable, scope_term, written
-from recollect.store.shapes import Candidate, Candidates
+from recollect.store.neo4j.rows import DELETE_SUMMARIES, RETURN_SUMMARY, code_file_id, read, readable, scope_term, written
+from recollect.store.neo4j.vectors import numbers, quantised
+from recollect.store.neo4j.writing import summary_rows
+from recollect.store.shapes import Candidate, Candidates, Unembedded
 
 if TYPE_CHECKING:
     from recollect.store.neo4j.database import Connection
-    from recollect.store.shapes import Area
+    from recollect.store.shapes import Area, Embedded, Vector
+
+_CONVERSATIONS: LiteralString = """
+    MATCH (:Workspace {name: $workspace})-[:HAS_PROJECT]->(p) WHERE $project_ids IS NULL OR p.uuid IN $project_ids
+    MATCH (p)-[:HAS_CONVERSATION]->(c)
+"""
 
 
 class Neo4jDerived:
@@ -26,11 +33,11 @@ class Neo4jDerived:
         passages, length, turns = await self._counted(area)
         if not terms or not passages:
             return Candidates(turn_count=turns)
-        scopes = self._scopes(area)
+        scopes, levels = self._scopes(area), None if area.levels is None else list(area.levels)
         frequency = dict.fromkeys(terms, 0)
-        for term, count in await self._frequencies(scopes, terms):
+        for term, count in await self._frequencies(scopes, terms, levels):
             frequency[term] += count
-        found = await self._matches(scopes, terms, limit)
+        found = await self._matches(scopes, terms, levels, limit)
         return Candidates(
             candidates=tuple(found),
             passage_count=passages,
@@ -41,12 +48,14 @@ class Neo4jDerived:
 
     async def _counted(self, area: Area) -> tuple[int, int, int]:
         """Return how many passages an area has, how many terms those have, and how many turns."""
+        levels = None if area.levels is None else list(area.levels)
         if area.spans is not None:
             row = await self._connection.row(
                 """
                 UNWIND $spans AS span
                 CALL (span) {
                     MATCH (p:Passage) WHERE p.workspace = $workspace AND p.conversation_id = span.id AND p.turn_index <= span.last
+                        AND ($levels IS NULL OR p.level IN $levels)
                     RETURN count(p) AS passages, sum(p.length) AS terms
                 }
                 CALL (span) {
@@ -57,16 +66,28 @@ class Neo4jDerived:
                 """,
                 workspace=self._workspace,
                 spans=[{"id": span.conversation_id, "last": INTEGER_MAX if span.last is None else span.last} for span in area.spans],
+                levels=levels,
+            )
+        elif levels is None:
+            row = await self._connection.row(
+                _CONVERSATIONS + "RETURN sum(c.own_passages), sum(c.own_terms), sum(c.own_turns)",
+                workspace=self._workspace,
+                project_ids=None if area.project_ids is None else list(area.project_ids),
             )
         else:
             row = await self._connection.row(
-                """
-                MATCH (:Workspace {name: $workspace})-[:HAS_PROJECT]->(p) WHERE $project_ids IS NULL OR p.uuid IN $project_ids
-                MATCH (p)-[:HAS_CONVERSATION]->(c)
-                RETURN sum(c.own_passages), sum(c.own_terms), sum(c.own_turns)
+                _CONVERSATIONS
+                + """
+                CALL (c) {
+                    MATCH (p:Passage) WHERE p.workspace = $workspace AND p.conversation_id = c.uuid AND p.turn_index >= 0
+                        AND p.level IN $levels
+                    RETURN count(p) AS passages, sum(p.length) AS terms
+                }
+                RETURN sum(passages), sum(terms), sum(c.own_turns)
                 """,
                 workspace=self._workspace,
                 project_ids=None if area.project_ids is None else list(area.project_ids),
+                levels=levels,
             )
         return (0, 0, 0) if row is None else (row[0], row[1], row[2])
 
@@ -78,52 +99,74 @@ class Neo4jDerived:
             return [(scope_term(self._workspace, "project", project_id), None) for project_id in area.project_ids]
         return [(scope_term(self._workspace, "workspace", ""), None)]
 
-    async def _frequencies(self, scopes: list[tuple[str, int | None]], terms: list[str]) -> list[tuple[str, int]]:
+    async def _frequencies(self, scopes: list[tuple[str, int | None]], terms: list[str], levels: list[int] | None) -> list[tuple[str, int]]:
         asked = [{"term": term, "query": _query(scope, [term]), "last": last} for scope, last in scopes for term in terms]
         rows = await self._connection.rows(
             """
             UNWIND $asked AS one
             CALL (one) {
                 CALL db.index.fulltext.queryNodes('passage_terms', one.query) YIELD node
-                WITH node WHERE one.last IS NULL OR node.turn_index <= one.last
+                WITH node WHERE (one.last IS NULL OR node.turn_index <= one.last) AND ($levels IS NULL OR node.level IN $levels)
                 RETURN count(node) AS found
             }
             RETURN one.term, found
             """,
             asked=asked,
+            levels=levels,
         )
         return [(row[0], row[1]) for row in rows]
 
-    async def _matches(self, scopes: list[tuple[str, int | None]], terms: list[str], limit: int) -> list[Candidate]:
+    async def _matches(
+        self, scopes: list[tuple[str, int | None]], terms: list[str], levels: list[int] | None, limit: int
+    ) -> list[Candidate]:
         """Rank within the scope: its word must match, and weighs nothing."""
         asked = [
-            {"query": _query(scope, terms), "last": last, "options": {"limit": limit} if last is None else {}} for scope, last in scopes
+            {"query": _query(scope, terms), "last": last, "options": {"limit": limit} if last is None and levels is None else {}}
+            for scope, last in scopes
         ]
         rows = await self._connection.rows(
             """
             UNWIND $asked AS one
             CALL (one) {
                 CALL db.index.fulltext.queryNodes('passage_terms', one.query, one.options) YIELD node, score
-                WITH node, score WHERE one.last IS NULL OR node.turn_index <= one.last
+                WITH node, score WHERE (one.last IS NULL OR node.turn_index <= one.last) AND ($levels IS NULL OR node.level IN $levels)
                 RETURN node, score ORDER BY score DESC LIMIT $limit
             }
-            RETURN node.turn_id, node.conversation_id, node.turn_index, node {.part, .ordinal, .start, .end, .terms}
+            RETURN node.owner_id, node.level, node.conversation_id, node.turn_index, node {.part, .ordinal, .start, .end, .terms}
             ORDER BY score DESC, node.conversation_id, node.turn_index, node.order LIMIT $limit
             """,
             asked=asked,
+            levels=levels,
             limit=limit,
         )
         with readable():
-            return [Candidate(turn_id=row[0], conversation_id=row[1], turn_index=row[2], passage=read(Passage, row[3])) for row in rows]
+            return [
+                Candidate(owner_id=row[0], level=row[1], conversation_id=row[2], turn_index=row[3], passage=read(Passage, row[4]))
+                for row in rows
+            ]
 
-    async def put_summary(self, summary: Summary, checksum: int) -> None:
-        """Write a summary with the edges to its sources."""
+    async def put_summary(self, summary: Summary, checksum: int, passages: tuple[Passage, ...]) -> None:
+        """Write a summary with the edges to its sources and its passages; those that fold it go on doing so."""
+        owner = await self._connection.row(
+            "MATCH (c:Conversation {workspace: $workspace, uuid: $conversation_id}) RETURN c.project_id",
+            workspace=self._workspace,
+            conversation_id=summary.conversation_id,
+        )
+        rows = summary_rows(self._workspace, owner[0] if owner else "", summary, passages)
         await self._connection.run(
             """
             MATCH (c:Conversation {workspace: $workspace, uuid: $conversation_id})
-            CALL () { MATCH (old:Summary {workspace: $workspace, uuid: $properties.uuid}) DETACH DELETE old }
-            CREATE (c)-[:HAS_SUMMARY {level: $properties.level}]->(s:Summary) SET s = $properties, s.project_id = c.project_id
-            WITH s
+            MERGE (s:Summary {workspace: $workspace, uuid: $properties.uuid})
+            SET s = $properties, s.project_id = c.project_id
+            MERGE (c)-[h:HAS_SUMMARY]->(s) SET h.level = s.level
+            WITH c, s
+            CALL (c, s) {
+                MATCH (s)-[:HAS_PASSAGE]->(p)
+                WITH c, collect(p) AS gone, count(p) AS passages, sum(p.length) AS terms
+                SET c.own_passages = c.own_passages - passages, c.own_terms = c.own_terms - terms
+                FOREACH (one IN gone | DETACH DELETE one)
+            }
+            CALL (s) { MATCH (s)-[old:SUMMARIZES]->() DELETE old }
             CALL (s) {
                 MATCH (t:Turn) WHERE t.workspace = $workspace AND t.uuid IN $source_ids
                 CREATE (s)-[:SUMMARIZES {level: s.level}]->(t)
@@ -132,11 +175,17 @@ class Neo4jDerived:
                 MATCH (low:Summary) WHERE low.workspace = $workspace AND low.uuid IN $source_ids AND low <> s
                 CREATE (s)-[:SUMMARIZES {level: s.level}]->(low)
             }
+            SET c.own_passages = c.own_passages + size($passages), c.own_terms = c.own_terms + $terms
+            WITH c, s
+            UNWIND $passages AS one
+            CREATE (s)-[:HAS_PASSAGE]->(p:Passage) SET p = one
             """,
             workspace=self._workspace,
             conversation_id=summary.conversation_id,
             properties=written(summary, workspace=self._workspace, timestamp=summary.created_at, checksum=checksum),
             source_ids=list(summary.source_ids),
+            passages=rows,
+            terms=sum(row["length"] for row in rows),
         )
 
     async def summaries(self, conversation_id: str, level: int | None) -> list[Summary]:
@@ -145,14 +194,79 @@ class Neo4jDerived:
             """
             MATCH (:Conversation {workspace: $workspace, uuid: $conversation_id})-[:HAS_SUMMARY]->(s)
             WHERE $level IS NULL OR s.level = $level
-            RETURN s {.*, timestamp: null, created_at: toString(s.created_at)} ORDER BY s.level, s.first_turn, s.uuid
-            """,
+            """
+            + RETURN_SUMMARY
+            + "ORDER BY s.level, s.first_turn, s.uuid",
             workspace=self._workspace,
             conversation_id=conversation_id,
             level=level,
         )
         with readable():
             return [read(Summary, row[0]) for row in rows]
+
+    async def summaries_by_id(self, summary_ids: list[str]) -> list[Summary]:
+        """Return summaries in any order."""
+        rows = await self._connection.rows(
+            "MATCH (s:Summary) WHERE s.workspace = $workspace AND s.uuid IN $summary_ids\n" + RETURN_SUMMARY,
+            workspace=self._workspace,
+            summary_ids=summary_ids,
+        )
+        with readable():
+            return [read(Summary, row[0]) for row in rows]
+
+    async def delete_summaries(self, conversation_id: str) -> None:
+        """Delete every summary of a conversation."""
+        await self._connection.run(
+            "MATCH (:Conversation {workspace: $workspace, uuid: $conversation_id})-[:HAS_SUMMARY]->(s)\n" + DELETE_SUMMARIES,
+            workspace=self._workspace,
+            conversation_id=conversation_id,
+        )
+
+    async def unembedded(self, conversation_id: str, model: str, limit: int) -> list[Unembedded]:
+        """Return own passages of a conversation that have no vector of a model."""
+        rows = await self._connection.rows(
+            """
+            MATCH (p:Passage) WHERE p.workspace = $workspace AND p.conversation_id = $conversation_id AND p.turn_index >= 0
+                AND coalesce(p.embedding_model, '') <> $model
+            RETURN p.uuid, p.owner_id, p.level, p {.part, .ordinal, .start, .end, .terms}
+            ORDER BY p.turn_index, p.level, p.order LIMIT $limit
+            """,
+            workspace=self._workspace,
+            conversation_id=conversation_id,
+            model=model,
+            limit=limit,
+        )
+        with readable():
+            return [Unembedded(key=row[0], owner_id=row[1], level=row[2], passage=read(Passage, row[3])) for row in rows]
+
+    async def known_vectors(self, model: str, text_hashes: list[str]) -> dict[str, Vector]:
+        """Return the vectors that texts have already in the workspace."""
+        rows = await self._connection.rows(
+            """
+            MATCH (p:Passage) WHERE p.workspace = $workspace AND p.embedding_hash IN $text_hashes AND p.embedding_model = $model
+            WITH p.embedding_hash AS text_hash, head(collect(p)) AS p
+            RETURN text_hash, p.embedding_scale, p.embedding
+            """,
+            workspace=self._workspace,
+            text_hashes=text_hashes,
+            model=model,
+        )
+        return {row[0]: quantised(row[1], row[2]) for row in rows}
+
+    async def put_embeddings(self, model: str, embedded: list[Embedded]) -> None:
+        """Write vectors of passages, as numbers that a query and the vector index can use."""
+        await self._connection.run(
+            """
+            UNWIND $rows AS row
+            MATCH (p:Passage {workspace: $workspace, uuid: row.key})
+            SET p.embedding = row.vector, p.embedding_scale = row.scale, p.embedding_hash = row.text_hash, p.embedding_model = $model
+            """,
+            workspace=self._workspace,
+            model=model,
+            rows=[
+                {"key": one.key, "text_hash": one.text_hash, "scale": one.vector.scale, "vector": numbers(one.vector)} for one in embedded
+            ],
+        )
 
     async def put_insight(self, insight: Insight, checksum: int) -> None:
         """Write an insight."""
@@ -172,7 +286,7 @@ class Neo4jDerived:
         rows = await self._connection.rows(
             """
             MATCH (:Conversation {workspace: $workspace, uuid: $conversation_id})-[:HAS_INSIGHT]->(i)
-            RETURN i {.*, timestamp: null, created_at: toString(i.created_at)} ORDER BY i.created_at, i.uuid
+            RETURN i {.*, timestamp: null, created_at: toString(i.created_at)} AS properties ORDER BY i.created_at, i.uuid
             """,
             workspace=self._workspace,
             conversation_id=conversation_id,

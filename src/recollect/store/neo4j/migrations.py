@@ -7,6 +7,7 @@ workspaces has the same ones.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, LiteralString
 
 from recollect.errors import NewerStoreError, StoreError
@@ -33,10 +34,10 @@ _THE_GRAPH: tuple[LiteralString, ...] = (
     "CREATE CONSTRAINT scope_uuid IF NOT EXISTS FOR (n:Scope) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
     "CREATE CONSTRAINT passage_uuid IF NOT EXISTS FOR (n:Passage) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
     "CREATE INDEX conversation_by_change IF NOT EXISTS FOR (n:Conversation) ON (n.workspace, n.updated_at)",
-    "CREATE INDEX turn_by_index IF NOT EXISTS FOR (n:Turn) ON (n.workspace, n.conversation_id, n.index)",
+    "CREATE CONSTRAINT turn_index IF NOT EXISTS FOR (n:Turn) REQUIRE (n.workspace, n.conversation_id, n.index) IS UNIQUE",
     "CREATE INDEX turn_by_request IF NOT EXISTS FOR (n:Turn) ON (n.workspace, n.project_id, n.request_id)",
     "CREATE INDEX code_change_by_turn IF NOT EXISTS FOR (n:CodeChange) ON (n.workspace, n.turn_id)",
-    "CREATE INDEX code_file_by_project IF NOT EXISTS FOR (n:CodeFile) ON (n.workspace)",
+    "CREATE INDEX code_file_by_project IF NOT EXISTS FOR (n:CodeFile) ON (n.workspace, n.project_id)",
     "CREATE INDEX checkpoint_by_id IF NOT EXISTS FOR (n:Checkpoint) ON (n.workspace, n.project_id, n.checkpoint_id)",
     "CREATE INDEX checkpoint_by_parent IF NOT EXISTS FOR (n:Checkpoint) ON (n.workspace, n.project_id, n.parent_checkpoint)",
     "CREATE INDEX scope_by_name IF NOT EXISTS FOR (n:Scope) ON (n.workspace, n.project_id, n.name)",
@@ -47,8 +48,27 @@ _THE_GRAPH: tuple[LiteralString, ...] = (
     """,
 )
 
-MIGRATIONS: tuple[tuple[str, tuple[LiteralString, ...]], ...] = (("the_graph", _THE_GRAPH),)
+_DISTILLING: tuple[LiteralString, ...] = (
+    "CREATE CONSTRAINT job_uuid IF NOT EXISTS FOR (n:Job) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
+    "CREATE INDEX job_by_state IF NOT EXISTS FOR (n:Job) ON (n.workspace, n.state, n.due_at)",
+    "CREATE INDEX passage_by_text IF NOT EXISTS FOR (n:Passage) ON (n.workspace, n.embedding_hash)",
+    "CREATE VECTOR INDEX passage_embedding IF NOT EXISTS FOR (n:Passage) ON (n.embedding)",
+    "MATCH (p:Passage) WHERE p.level IS NULL SET p.level = 0",
+    """
+    MATCH (c:Conversation) UNWIND ['embed', 'summarize'] AS kind
+    MERGE (j:Job {workspace: c.workspace, uuid: c.uuid + ':' + kind})
+    ON CREATE SET j.conversation_id = c.uuid, j.project_id = c.project_id, j.kind = kind, j.state = 'ready', j.again = false,
+        j.attempts = 0, j.since = c.updated_at, j.due_at = c.updated_at
+    """,
+)
 
+MIGRATIONS: tuple[tuple[str, tuple[LiteralString, ...]], ...] = (("the_graph", _THE_GRAPH), ("distilling", _DISTILLING))
+
+INDEXES = tuple(
+    name
+    for _, statements in MIGRATIONS
+    for name in re.findall(r"CREATE (?:CONSTRAINT|(?:FULLTEXT |VECTOR )?INDEX) (\w+)", " ".join(statements))
+)  # a constraint has an index of its name
 _SCHEMA_ATTEMPTS_MAX = 5
 
 

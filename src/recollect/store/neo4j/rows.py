@@ -31,7 +31,7 @@ _NONE: frozenset[str] = frozenset()
 _AS_JSON = frozenset({"arguments", "body"})
 
 RETURN_TURN: LiteralString = """
-    RETURN t {.*, timestamp: null, started_at: toString(t.started_at), ended_at: toString(t.ended_at)},
+    RETURN t {.*, timestamp: null, started_at: toString(t.started_at), ended_at: toString(t.ended_at)} AS properties,
         COLLECT { MATCH (t)-[:CONTAINS_MESSAGE]->(m) RETURN m {.*, timestamp: toString(m.timestamp)} ORDER BY m.sequence },
         COLLECT {
             MATCH (t)-[:HAS_TOOL_CALL]->(k)
@@ -45,8 +45,18 @@ RETURN_TURN: LiteralString = """
         COLLECT { MATCH (x:CodeChange {workspace: t.workspace, turn_id: t.uuid}) RETURN x {.*, timestamp: toString(x.timestamp)} },
         [(t)-[:HAS_CHECKPOINT]->(part) | part {.*, timestamp: toString(part.timestamp)}]
 """
+RETURN_SUMMARY: LiteralString = "RETURN s {.*, timestamp: null, created_at: toString(s.created_at)} AS properties\n"
+DELETE_SUMMARIES: LiteralString = """
+    WITH DISTINCT s
+    OPTIONAL MATCH (s)-[:HAS_PASSAGE]->(p)
+    WITH s, collect(p) AS gone, count(p) AS passages, sum(p.length) AS terms
+    MATCH (c:Conversation {workspace: s.workspace, uuid: s.conversation_id})
+    SET c.own_passages = c.own_passages - passages, c.own_terms = c.own_terms - terms
+    FOREACH (one IN gone | DETACH DELETE one)
+    DETACH DELETE s
+"""
 RETURN_CONVERSATION: LiteralString = """
-    RETURN c {.*, created_at: toString(c.created_at), updated_at: toString(c.updated_at)},
+    RETURN c {.*, created_at: toString(c.created_at), updated_at: toString(c.updated_at)} AS properties,
         [(p:Project)-[:HAS_CONVERSATION]->(c) | p.name], [(parent:Conversation)-[:HAS_BRANCH]->(c) | parent.uuid]
 """
 

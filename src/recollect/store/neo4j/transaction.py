@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from recollect.store.neo4j.audit import Neo4jAudit
 from recollect.store.neo4j.conversations import Neo4jConversations
 from recollect.store.neo4j.derived import Neo4jDerived
+from recollect.store.neo4j.jobs import Neo4jJobs
 from recollect.store.neo4j.turns import Neo4jTurns
 
 if TYPE_CHECKING:
@@ -20,4 +21,5 @@ class Neo4jTransaction:
         self.conversations = Neo4jConversations(connection, workspace)
         self.turns = Neo4jTurns(connection, workspace)
         self.derived = Neo4jDerived(connection, workspace)
+        self.jobs = Neo4jJobs(connection, workspace)
         self.audit = Neo4jAudit(connection, workspace)

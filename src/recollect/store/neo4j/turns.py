@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, LiteralString
 
+import msgspec
+
 from recollect.limits import INTEGER_MAX
 from recollect.model import Passage
 from recollect.placing import Head
 from recollect.store.neo4j.conversations import LOCK
-from recollect.store.neo4j.rows import RETURN_TURN, read, readable, stored_turn
-from recollect.store.neo4j.writing import FOLLOW, INSERT, Batch
+from recollect.store.neo4j.jobs import PUT_JOB
+from recollect.store.neo4j.rows import DELETE_SUMMARIES, RETURN_TURN, read, readable, stored_turn
+from recollect.store.neo4j.writing import FOLLOW, INSERT, PRUNE, Batch
 from recollect.store.recording import KnownTurn, Situation
-from recollect.store.shapes import Count, PlacedCall, TurnOutline
+from recollect.store.shapes import Count, PlacedCall, TurnOutline, TurnSize
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -181,17 +184,19 @@ class Neo4jTurns:
         return [(row[0], row[1]) for row in rows]
 
     async def insert(self, conversation_id: str, turns: list[StoredTurn], advance: Advance | None) -> None:
-        """Write turns with all their parts and passages, and what they add to their conversation."""
+        """Write turns with all their parts and passages, in the place of those with their ids."""
         unit = self._connection.unit
-        unit.wrote_to.add(conversation_id)
+        unit.wrote_to.add((self._workspace, conversation_id))
         project_id = await self._project(conversation_id)
-        adds = [] if advance is None else [
-            {"turns": advance.turns, "messages": advance.messages, "at": advance.at, "last_message": advance.last_message}
-        ]  # fmt: skip
+        adds = [] if advance is None else [msgspec.structs.asdict(advance)]
+        turn_ids = [stored.turn.id for stored in turns]
+        files = [] if advance is not None else await self._retired(turn_ids)
         for start in range(0, len(turns), _TURNS_PER_QUERY):
             batch = Batch(self._workspace, project_id, unit.id)
             for stored in turns[start : start + _TURNS_PER_QUERY]:
                 batch.add(stored)
+            if advance is None:
+                await self._connection.run(PRUNE, workspace=self._workspace, turns=batch.kept)
             await self._connection.run(
                 INSERT,
                 workspace=self._workspace,
@@ -204,6 +209,39 @@ class Neo4jTurns:
             )
             if batch.checkpoints:
                 await self._connection.run(FOLLOW, workspace=self._workspace, checkpoints=batch.checkpoints)
+        await self._sweep(files)
+
+    async def _retired(self, turn_ids: list[str]) -> list[str]:
+        """Retire the summaries that tell of turns; returns the files those turns name."""
+        await self._connection.run(
+            "MATCH (t:Turn) WHERE t.workspace = $workspace AND t.uuid IN $turn_ids MATCH (s:Summary)-[:SUMMARIZES*]->(t)\n"
+            + DELETE_SUMMARIES,
+            workspace=self._workspace,
+            turn_ids=turn_ids,
+        )
+        rows = await self._connection.rows(
+            """
+            MATCH (t:Turn) WHERE t.workspace = $workspace AND t.uuid IN $turn_ids
+            CALL (t) {
+                MATCH (t)-[:HAS_TOOL_CALL]->()-[:ACCESSED]->(f) RETURN f
+                UNION MATCH (t)-[:USES_CONTEXT]->()-[:READS_FROM]->(f) RETURN f
+                UNION MATCH (:CodeChange {workspace: $workspace, turn_id: t.uuid})-[:CHANGES]->(f) RETURN f
+            }
+            RETURN DISTINCT f.uuid
+            """,
+            workspace=self._workspace,
+            turn_ids=turn_ids,
+        )
+        return [row[0] for row in rows]
+
+    async def _sweep(self, file_ids: list[str]) -> None:
+        """Delete those of some files that nothing names any more: a path can be a secret, too."""
+        if file_ids:
+            await self._connection.run(
+                "MATCH (f:CodeFile) WHERE f.workspace = $workspace AND f.uuid IN $file_ids AND NOT (f)--() DELETE f",
+                workspace=self._workspace,
+                file_ids=file_ids,
+            )
 
     async def _project(self, conversation_id: str) -> str:
         if conversation_id not in self._projects:
@@ -217,6 +255,7 @@ class Neo4jTurns:
 
     async def delete(self, turn_ids: list[str]) -> None:
         """Delete turns with all their parts, and the summaries, of any level, that tell of them."""
+        files = await self._retired(turn_ids)
         for start in range(0, len(turn_ids), _TURNS_PER_QUERY):
             await self._connection.run(
                 """
@@ -228,15 +267,26 @@ class Neo4jTurns:
                     WITH c, count(p) AS passages, sum(p.length) AS terms
                     SET c.own_turns = c.own_turns - 1, c.own_passages = c.own_passages - passages, c.own_terms = c.own_terms - terms
                 }
-                CALL (t) { MATCH (s:Summary)-[:SUMMARIZES*]->(t) OPTIONAL MATCH (s)-[:HAS_PASSAGE]->(p) DETACH DELETE p, s }
                 CALL (t) { MATCH (t)-[:HAS_TOOL_CALL]->(k) OPTIONAL MATCH (k)-[:PRODUCED_RESULT]->(r) DETACH DELETE r, k }
                 CALL (t) { MATCH (x:CodeChange {workspace: $workspace, turn_id: t.uuid}) DETACH DELETE x }
                 CALL (t) { MATCH (t)-[:CONTAINS_MESSAGE|USES_CONTEXT|HAS_CHECKPOINT|HAS_PASSAGE]->(part) DETACH DELETE part }
+                WITH t, t.conversation_id AS conversation_id
                 DETACH DELETE t
-                """,
+                WITH DISTINCT conversation_id
+                MATCH (c:Conversation {workspace: $workspace, uuid: conversation_id})
+                UNWIND ['embed', 'summarize'] AS kind
+                WITH c, kind, c.updated_at AS since
+                """
+                + PUT_JOB,
                 workspace=self._workspace,
                 turn_ids=turn_ids[start : start + _TURNS_PER_QUERY],
             )
+        await self._sweep(files)
+
+    async def sizes(self, span: Span) -> list[TurnSize]:
+        """Return turns as planning sees them, in index order."""
+        rows = await self._asked("RETURN t.uuid, t.index, t.char_count, COUNT { (t)-[:CONTAINS_MESSAGE]->() }, t.status = 'open'\n", span)
+        return [TurnSize(*row) for row in rows]
 
     async def shift(self, conversation_id: str, after: int, by: int) -> None:
         """Move the sequences of the messages after a turn."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from recollect.identity import part_identity
-from recollect.quoting import passage_text
+from recollect.quoting import passage_text, summary_text
+from recollect.store.neo4j.jobs import PUT_JOB
 from recollect.store.neo4j.rows import Properties, code_file_id, scope_term, written
 
 if TYPE_CHECKING:
-    from recollect.model import ToolCall, Turn
+    from recollect.model import Passage, Summary, ToolCall, Turn
     from recollect.store.shapes import StoredTurn
 
-INSERT: LiteralString = """
+INSERT: LiteralString = (
+    """
     MATCH (c:Conversation {workspace: $workspace, uuid: $conversation_id})
     SET c.own_turns = c.own_turns + size($turns), c.own_passages = c.own_passages + $passages, c.own_terms = c.own_terms + $terms
     FOREACH (advance IN $advance | SET
@@ -20,25 +22,38 @@ INSERT: LiteralString = """
         c.next_index = c.next_index + advance.turns, c.next_sequence = c.next_sequence + advance.messages,
         c.updated_at = advance.at, c.last_message = coalesce(advance.last_message, c.last_message))
     WITH c
+    CALL (c) {
+        UNWIND ['embed', 'summarize'] AS kind
+        WITH c, kind, c.updated_at AS since
+"""
+    + PUT_JOB
+    + """
+    }
     CALL () {
         UNWIND $files AS row
         MERGE (f:CodeFile {workspace: $workspace, uuid: row.uuid})
         ON CREATE SET f += row ON MATCH SET f.language = coalesce(f.language, row.language)
     }
     UNWIND $turns AS row
-    CREATE (t:Turn:Request) SET t = row.turn
-    CREATE (c)-[:HAS_TURN {index: t.index}]->(t)
+    MERGE (t:Turn {workspace: $workspace, uuid: row.turn.uuid}) SET t:Request, t = row.turn
+    MERGE (c)-[h:HAS_TURN]->(t) SET h.index = t.index
     WITH c, t, row
     CALL (c, t, row) {
         UNWIND row.messages AS one
-        CREATE (m:Message) SET m = one
-        CREATE (c)-[:HAS_MESSAGE]->(m), (t)-[:CONTAINS_MESSAGE]->(m)
+        MERGE (m:Message {workspace: $workspace, uuid: one.uuid}) SET m = one
+        MERGE (c)-[:HAS_MESSAGE]->(m)
+        MERGE (t)-[:CONTAINS_MESSAGE]->(m)
     }
     CALL (t, row) {
         UNWIND row.calls AS one
-        CREATE (t)-[:HAS_TOOL_CALL {order: one.call.order}]->(k:ToolCall) SET k = one.call
-        FOREACH (result IN one.results | CREATE (k)-[:PRODUCED_RESULT]->(r:ToolResult) SET r = result)
+        MERGE (k:ToolCall {workspace: $workspace, uuid: one.call.uuid}) SET k = one.call
+        MERGE (t)-[h:HAS_TOOL_CALL]->(k) SET h.order = k.order
         WITH k, one
+        CALL (k, one) {
+            UNWIND one.results AS result
+            MERGE (r:ToolResult {workspace: $workspace, uuid: result.uuid}) SET r = result
+            MERGE (k)-[:PRODUCED_RESULT]->(r)
+        }
         CALL (k, one) {
             UNWIND one.accessed AS access
             MATCH (f:CodeFile {workspace: $workspace, uuid: access.file})
@@ -51,23 +66,52 @@ INSERT: LiteralString = """
     CALL (t, row) {
         UNWIND row.context_files AS one
         MATCH (f:CodeFile {workspace: $workspace, uuid: one.file})
-        CREATE (t)-[:USES_CONTEXT]->(x:ContextFile)-[:READS_FROM]->(f) SET x = one.properties
+        MERGE (x:ContextFile {workspace: $workspace, uuid: one.properties.uuid}) SET x = one.properties
+        MERGE (t)-[:USES_CONTEXT]->(x)
+        CREATE (x)-[:READS_FROM]->(f)
     }
     CALL (row) {
         UNWIND row.changes AS one
         MATCH (f:CodeFile {workspace: $workspace, uuid: one.file})
-        CREATE (x:CodeChange)-[:CHANGES]->(f) SET x = one.properties
+        MERGE (x:CodeChange {workspace: $workspace, uuid: one.properties.uuid}) SET x = one.properties
+        CREATE (x)-[:CHANGES]->(f)
         WITH x, one
         MATCH (k:ToolCall {workspace: $workspace, uuid: one.call})
         CREATE (k)-[:CREATES_CHANGE]->(x)
     }
     CALL (t, row) {
         UNWIND row.checkpoints AS one
-        CREATE (t)-[:HAS_CHECKPOINT]->(x:Checkpoint) SET x = one
+        MERGE (x:Checkpoint {workspace: $workspace, uuid: one.uuid}) SET x = one
+        MERGE (t)-[:HAS_CHECKPOINT]->(x)
     }
     CALL (t, row) {
         UNWIND row.passages AS one
-        CREATE (t)-[:HAS_PASSAGE]->(p:Passage) SET p = one
+        MERGE (p:Passage {workspace: $workspace, uuid: one.uuid}) SET p = one
+        MERGE (t)-[:HAS_PASSAGE]->(p)
+    }
+"""
+)
+
+# what a turn that is written again no longer has; its nodes that stay are changed in place, so that no reader misses them
+PRUNE: LiteralString = """
+    UNWIND $turns AS row
+    MATCH (t:Turn {workspace: $workspace, uuid: row.id})
+    MATCH (c:Conversation {workspace: $workspace, uuid: t.conversation_id})
+    CALL (c, t) {
+        OPTIONAL MATCH (t)-[:HAS_PASSAGE]->(p)
+        WITH c, count(p) AS passages, sum(p.length) AS terms
+        SET c.own_turns = c.own_turns - 1, c.own_passages = c.own_passages - passages, c.own_terms = c.own_terms - terms
+    }
+    CALL (t) { MATCH (t)-[:CONTAINS_MESSAGE]->()-[edge:MADE_TOOL_CALL|INVOKES_TOOL|REFERENCES_CODE]->() DELETE edge }
+    CALL (t) { MATCH (t)-[:HAS_TOOL_CALL]->()-[edge:ACCESSED|CREATES_CHANGE]->() DELETE edge }
+    CALL (t) { MATCH (t)-[:USES_CONTEXT]->()-[edge:READS_FROM]->() DELETE edge }
+    CALL (t) { MATCH (t)-[:HAS_CHECKPOINT]->(x) MATCH (x)-[edge:FOLLOWS]-() DELETE edge }
+    CALL (t) { MATCH (x:CodeChange {workspace: $workspace, turn_id: t.uuid})-[edge:CHANGES]->() DELETE edge }
+    CALL (t, row) { MATCH (t)-[:HAS_TOOL_CALL]->()-[:PRODUCED_RESULT]->(r) WHERE NOT r.uuid IN row.keep DETACH DELETE r }
+    CALL (t, row) { MATCH (x:CodeChange {workspace: $workspace, turn_id: t.uuid}) WHERE NOT x.uuid IN row.keep DETACH DELETE x }
+    CALL (t, row) {
+        MATCH (t)-[:CONTAINS_MESSAGE|HAS_TOOL_CALL|USES_CONTEXT|HAS_CHECKPOINT|HAS_PASSAGE]->(part) WHERE NOT part.uuid IN row.keep
+        DETACH DELETE part
     }
 """
 
@@ -106,6 +150,22 @@ class Batch:
     def files(self) -> list[Properties]:
         """The code files that are named, in one order for all writers, so that two do not wait for each other."""
         return [self._files[key] for key in sorted(self._files)]
+
+    @property
+    def kept(self) -> list[dict[str, Any]]:
+        """Every turn with the ids of all its parts."""
+        return [
+            {
+                "id": row["turn"]["uuid"],
+                "keep": [
+                    *(one["uuid"] for name in ("messages", "checkpoints", "passages") for one in row[name]),
+                    *(one["properties"]["uuid"] for name in ("context_files", "changes") for one in row[name]),
+                    *(one["call"]["uuid"] for one in row["calls"]),
+                    *(result["uuid"] for one in row["calls"] for result in one["results"]),
+                ],
+            }
+            for row in self.turns
+        ]
 
     def add(self, stored: StoredTurn) -> None:
         """Add a turn with all its parts."""
@@ -157,19 +217,36 @@ class Batch:
 
     def _passages(self, stored: StoredTurn) -> list[Properties]:
         turn = stored.turn
-        scope = " ".join(
-            scope_term(self._workspace, kind, name)
-            for kind, name in (("workspace", ""), ("project", self._project_id), ("conversation", turn.conversation_id))
-        )
-        found: list[Properties] = []
-        for n, passage in enumerate(stored.passages):
-            length = passage.terms.count(" ") + 1
-            found.append(
-                written(
-                    passage, **self._shared, uuid=part_identity("passage", turn.id, n), conversation_id=turn.conversation_id,
-                    turn_id=turn.id, turn_index=turn.index, order=n, length=length, scope=scope, text=passage_text(turn, passage),
-                )
-            )  # fmt: skip
-            self.terms += length
+        shared = {**self._shared, "conversation_id": turn.conversation_id, "owner_id": turn.id, "turn_id": turn.id, "level": 0}
+        scope = _scope(self._workspace, self._project_id, turn.conversation_id)
+        found = [
+            written(
+                passage, **shared, uuid=part_identity("passage", turn.id, n), turn_index=turn.index, order=n, scope=scope,
+                length=passage.terms.count(" ") + 1, text=passage_text(turn, passage),
+            )
+            for n, passage in enumerate(stored.passages)
+        ]  # fmt: skip
+        self.terms += sum(row["length"] for row in found)
         self.passages += len(found)
         return found
+
+
+def _scope(workspace: str, project_id: str, conversation_id: str) -> str:
+    named = (("workspace", ""), ("project", project_id), ("conversation", conversation_id))
+    return " ".join(scope_term(workspace, kind, name) for kind, name in named)
+
+
+def summary_rows(workspace: str, project_id: str, summary: Summary, passages: tuple[Passage, ...]) -> list[Properties]:
+    """Return the passages of a summary as properties."""
+    text = summary_text(summary)
+    shared = {
+        "workspace": workspace, "project_id": project_id, "conversation_id": summary.conversation_id, "owner_id": summary.id,
+        "level": summary.level, "turn_index": summary.last_turn, "scope": _scope(workspace, project_id, summary.conversation_id),
+    }  # fmt: skip
+    return [
+        written(
+            passage, **shared, uuid=part_identity("passage", summary.id, n), order=n, length=passage.terms.count(" ") + 1,
+            text=text[passage.start : passage.end],
+        )
+        for n, passage in enumerate(passages)
+    ]  # fmt: skip

@@ -34,9 +34,13 @@ class SqliteAudit:
                 (select count(*) from message join told on told.pk = turn_pk),
                 (select count(*) from tool_call join told on told.pk = turn_pk),
                 (select count(*) from passage join told on told.pk = turn_pk)
+                    + (select count(*) from passage join summary s on s.pk = summary_pk join own on own.pk = s.conversation_pk),
+                (select count(*) from embedding join passage using (number) join told on told.pk = turn_pk)
+                    + (select count(*) from embedding join passage using (number) join summary s on s.pk = summary_pk
+                        join own on own.pk = s.conversation_pk)
             """,
             (self._workspace,),
-        ) or (0, 0, 0, 0, 0)
+        ) or (0, 0, 0, 0, 0, 0)
         levels = self._connection.rows(
             """
             select level, count(*) from summary s join conversation c on c.pk = s.conversation_pk join workspace w on w.pk = c.workspace_pk
@@ -52,6 +56,7 @@ class SqliteAudit:
             messages=row[2],
             tool_calls=row[3],
             passages=row[4],
+            embedded=row[5],
             summaries={str(level): count for level, count in levels},
         )
 

@@ -161,8 +161,8 @@ class SqliteConversations:
             (self._workspace, conversation_id),
         )
 
-    async def drop_unused(self) -> None:
-        """Delete code files and projects that nothing names any more: a path can be a secret, too."""
+    async def drop_unused(self, project_ids: list[str]) -> None:
+        """Delete those of some projects, and of all code files, that nothing names any more: a path can be a secret, too."""
         self._connection.run(
             """
             delete from code_file where not exists (select 1 from access where code_file_pk = code_file.pk)
@@ -173,7 +173,10 @@ class SqliteConversations:
         )
         self._connection.run(
             """
-            delete from project where not exists (select 1 from conversation where project_pk = project.pk)
+            delete from project where workspace_pk = (select pk from workspace where name = ?)
+                and uuid in (select value from json_each(?))
+                and not exists (select 1 from conversation where project_pk = project.pk)
                 and not exists (select 1 from scope where project_pk = project.pk)
             """,
+            (self._workspace, as_json(project_ids)),
         )

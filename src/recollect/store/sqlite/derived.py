@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from recollect.clock import from_iso, iso
-from recollect.model import Insight, Passage, Reference, Scope, Summary
-from recollect.store.shapes import Candidate, Candidates
-from recollect.store.sqlite.numbering import Range, conversation_range, project_range, workspace_range
-from recollect.store.sqlite.rows import as_json, texts
+from recollect.model import Insight, Passage, Reference, Scope
+from recollect.store.shapes import Unembedded, Vector
+from recollect.store.sqlite.numbering import Range, workspace_range
+from recollect.store.sqlite.rows import as_json
+from recollect.store.sqlite.searching import candidates, conversation_range_of, key_of
+from recollect.store.sqlite.summaries import SELECT_SUMMARY, put_summary, summary_of
 
 if TYPE_CHECKING:
-    from recollect.store.shapes import Area
-    from recollect.store.sqlite.database import Connection, Row
-
-_ANY_INDEX = 2**62
+    from recollect.model import Summary
+    from recollect.store.shapes import Area, Candidates, Embedded
+    from recollect.store.sqlite.database import Connection
 
 
 class SqliteDerived:
@@ -28,27 +29,82 @@ class SqliteDerived:
 
     async def candidates(self, area: Area, terms: list[str], limit: int) -> Candidates:
         """Return the passages of an area that share a term, with the counts of the area."""
-        return _candidates(self._connection, self._workspace, area, terms, limit)
+        return candidates(self._connection, self._workspace, area, terms, limit)
 
-    async def put_summary(self, summary: Summary, checksum: int) -> None:
-        """Write a summary with the edges to its sources."""
-        _put_summary(self._connection, _key(self._connection, self._workspace, summary.conversation_id), summary, checksum)
+    async def put_summary(self, summary: Summary, checksum: int, passages: tuple[Passage, ...]) -> None:
+        """Write a summary with the edges to its sources and its passages."""
+        key = key_of(self._connection, self._workspace, summary.conversation_id)
+        numbers = conversation_range_of(self._connection, self._workspace, summary.conversation_id)
+        put_summary(self._connection, key, numbers, summary, checksum, passages)
 
     async def summaries(self, conversation_id: str, level: int | None) -> list[Summary]:
         """Return summaries by level, first turn and id."""
         rows = self._connection.rows(
-            """
-            select uuid, level, summary, actions, key_findings, files_mentioned, tools_used, topics, first_turn, last_turn, turn_count,
-                char_count, author, created_at, source_ids
-            from summary where conversation_pk = ?1 and (?2 is null or level = ?2) order by level, first_turn, uuid
-            """,
-            (_key(self._connection, self._workspace, conversation_id), level),
+            SELECT_SUMMARY + "where w.name = ?1 and c.uuid = ?2 and (?3 is null or level = ?3) order by level, first_turn, s.uuid",
+            (self._workspace, conversation_id, level),
         )
-        return [_summary(row, conversation_id) for row in rows]
+        return [summary_of(row) for row in rows]
+
+    async def summaries_by_id(self, summary_ids: list[str]) -> list[Summary]:
+        """Return summaries in any order."""
+        rows = self._connection.rows(
+            SELECT_SUMMARY + "where w.name = ? and s.uuid in (select value from json_each(?))", (self._workspace, as_json(summary_ids))
+        )
+        return [summary_of(row) for row in rows]
+
+    async def delete_summaries(self, conversation_id: str) -> None:
+        """Delete every summary of a conversation."""
+        self._connection.run("delete from summary where conversation_pk = ?", (key_of(self._connection, self._workspace, conversation_id),))
+
+    async def unembedded(self, conversation_id: str, model: str, limit: int) -> list[Unembedded]:
+        """Return own passages of a conversation that have no vector of a model."""
+        rows = self._connection.rows(
+            """
+            select p.number, coalesce(t.uuid, s.uuid), p.level, part, ordinal, start, end, terms from passage p
+                left join turn t on t.pk = p.turn_pk left join summary s on s.pk = p.summary_pk
+            where p.number between ? and ?
+                and not exists (select 1 from embedding e where e.number = p.number and e.model = ?) order by p.number limit ?
+            """,
+            (*conversation_range_of(self._connection, self._workspace, conversation_id), model, limit),
+        )
+        return [
+            Unembedded(
+                key=row[0],
+                owner_id=row[1],
+                level=row[2],
+                passage=Passage(part=row[3], ordinal=row[4], start=row[5], end=row[6], terms=row[7]),
+            )
+            for row in rows
+        ]
+
+    async def known_vectors(self, model: str, text_hashes: list[str]) -> dict[str, Vector]:
+        """Return the vectors that texts have already in the workspace."""
+        rows = self._connection.rows(
+            """
+            select text_hash, scale, vector from embedding
+            where text_hash in (select value from json_each(?)) and model = ? and number between ? and ?
+            """,
+            (as_json(text_hashes), model, *self._numbers()),
+        )
+        return {row[0]: Vector(row[1], row[2]) for row in rows}
+
+    def _numbers(self) -> Range:
+        key = self._connection.value("select pk from workspace where name = ?", (self._workspace,))
+        return (1, 0) if key is None else workspace_range(int(key))
+
+    async def put_embeddings(self, model: str, embedded: list[Embedded]) -> None:
+        """Write vectors of passages."""
+        self._connection.run_many(
+            """
+            insert or replace into embedding (number, model, text_hash, scale, vector)
+            select number, ?2, ?3, ?4, ?5 from passage where number = ?1
+            """,
+            [(one.key, model, one.text_hash, one.vector.scale, one.vector.values) for one in embedded],
+        )
 
     async def put_insight(self, insight: Insight, checksum: int) -> None:
         """Write an insight."""
-        key = _key(self._connection, self._workspace, insight.conversation_id)
+        key = key_of(self._connection, self._workspace, insight.conversation_id)
         self._connection.run("delete from insight where uuid = ? and conversation_pk = ?", (insight.id, key))
         self._connection.run(
             "insert into insight (conversation_pk, uuid, kind, body, created_at, checksum) values (?, ?, ?, ?, ?, ?)",
@@ -59,7 +115,7 @@ class SqliteDerived:
         """Return insights, oldest first, then by id."""
         rows = self._connection.rows(
             "select uuid, kind, body, created_at from insight where conversation_pk = ? order by created_at, uuid",
-            (_key(self._connection, self._workspace, conversation_id),),
+            (key_of(self._connection, self._workspace, conversation_id),),
         )
         return [
             Insight(
@@ -126,193 +182,26 @@ class SqliteDerived:
         return [Reference(message_id=row[0], scope_id=row[2], conversation_id=row[1]) for row in rows]
 
 
-def _key(connection: Connection, workspace: str, conversation_id: str) -> int | None:
-    key: int | None = connection.value(
-        "select pk from conversation where workspace_pk = (select pk from workspace where name = ?) and uuid = ?",
-        (workspace, conversation_id),
-    )
-    return key
-
-
-def _candidates(connection: Connection, workspace: str, area: Area, terms: list[str], limit: int) -> Candidates:
-    ranges = _ranges(connection, workspace, area)
-    found: list[tuple[float, int, Candidate]] = []
-    passages = length = 0
-    frequency = dict.fromkeys(terms, 0)
-    query = " OR ".join(_quoted(term) for term in terms)
-    for (first, last), last_index in ranges:
-        counted = connection.row(
-            """
-            select count(*), coalesce(sum(length), 0) from passage join turn on turn.pk = turn_pk
-            where number between ? and ? and turn_index <= ?
-            """,
-            (first, last, last_index),
-        )
-        if counted is None or not counted[0] or not terms:
-            continue
-        passages, length = passages + counted[0], length + counted[1]
-        for term in terms:
-            frequency[term] += _frequency(connection, term, first, last, last_index)
-        found += _matches(connection, query, (first, last), last_index, limit)
-    found.sort(key=lambda match: match[:2])
-    return Candidates(
-        candidates=tuple(candidate for _, _, candidate in found[:limit]),
-        passage_count=passages,
-        turn_count=_turn_count(connection, workspace, area) if ranges else 0,
-        average_length=length / passages if passages else 0.0,
-        document_frequency=frequency,
-    )
-
-
-def _turn_count(connection: Connection, workspace: str, area: Area) -> int:
-    if area.spans is not None:
-        return sum(
-            connection.value(
-                "select count(*) from turn where conversation_pk = ? and turn_index <= ?",
-                (_key(connection, workspace, span.conversation_id), _ANY_INDEX if span.last is None else span.last),
-            )
-            for span in area.spans
-        )
-    return int(
-        connection.value(
-            """
-            select count(*) from conversation c join turn t on t.conversation_pk = c.pk
-            where c.workspace_pk = (select pk from workspace where name = ?1)
-                and (?2 is null or c.project_pk in (
-                    select pk from project where workspace_pk = c.workspace_pk and uuid in (select value from json_each(?2))))
-            """,
-            (workspace, None if area.project_ids is None else as_json(area.project_ids)),
-        )
-    )
-
-
-def _ranges(connection: Connection, workspace: str, area: Area) -> list[tuple[Range, int]]:
-    """Return the passage numbers of an area, each range with the last turn index that counts in it."""
-    if area.spans is not None:
-        return [
-            (_conversation_range(connection, workspace, span.conversation_id), _ANY_INDEX if span.last is None else span.last)
-            for span in area.spans
-        ]
-    workspace_pk = connection.value("select pk from workspace where name = ?", (workspace,))
-    if workspace_pk is None:
-        return []
-    if area.project_ids is None:
-        return [(workspace_range(workspace_pk), _ANY_INDEX)]
-    rows = connection.rows(
-        "select number from project where workspace_pk = ? and uuid in (select value from json_each(?)) order by number",
-        (workspace_pk, as_json(area.project_ids)),
-    )
-    return [(project_range(workspace_pk, row[0]), _ANY_INDEX) for row in rows]
-
-
-def _conversation_range(connection: Connection, workspace: str, conversation_id: str) -> Range:
-    row = connection.row(
-        "select c.workspace_pk, p.number, c.number from conversation c join project p on p.pk = c.project_pk where c.pk = ?",
-        (_key(connection, workspace, conversation_id),),
-    )
-    return (1, 0) if row is None else conversation_range(row[0], row[1], row[2])
-
-
-def _quoted(term: str) -> str:
-    return '"' + term.replace('"', '""') + '"'
-
-
-def _frequency(connection: Connection, term: str, first: int, last: int, last_index: int) -> int:
-    if last_index == _ANY_INDEX:
-        count = connection.value(
-            "select count(*) from passage_terms where passage_terms match ? and rowid between ? and ?", (_quoted(term), first, last)
-        )
-    else:
-        count = connection.value(
-            """
-            select count(*) from passage_terms join passage on number = passage_terms.rowid join turn on turn.pk = turn_pk
-            where passage_terms match ? and passage_terms.rowid between ? and ? and turn_index <= ?
-            """,
-            (_quoted(term), first, last, last_index),
-        )
-    return int(count)
-
-
-def _matches(connection: Connection, query: str, numbers: Range, last_index: int, limit: int) -> list[tuple[float, int, Candidate]]:
-    """Rank within the scope: the range comes first, then the best `limit` of what is left."""
-    rows = connection.rows(
-        """
-        select best.rank, passage.number, turn.uuid, part, ordinal, start, end, terms, conversation.uuid, turn_index from (
-            select rowid, rank from passage_terms where passage_terms match ?1 and rowid between ?2 and ?3
-                and (?4 = ?5 or exists (
-                    select 1 from passage join turn on turn.pk = turn_pk where number = passage_terms.rowid and turn_index <= ?4))
-            order by rank, rowid limit ?6
-        ) best join passage on passage.number = best.rowid join turn on turn.pk = turn_pk
-            join conversation on conversation.pk = conversation_pk
-        order by best.rank, passage.number
-        """,
-        (query, numbers[0], numbers[1], last_index, _ANY_INDEX, limit),
-    )
-    return [
-        (
-            row[0],
-            row[1],
-            Candidate(
-                turn_id=row[2],
-                conversation_id=row[8],
-                turn_index=row[9],
-                passage=Passage(part=row[3], ordinal=row[4], start=row[5], end=row[6], terms=row[7]),
-            ),
-        )
-        for row in rows
-    ]
-
-
-def _put_summary(connection: Connection, conversation_pk: int | None, summary: Summary, checksum: int) -> None:
-    connection.run("delete from summary where uuid = ? and conversation_pk = ?", (summary.id, conversation_pk))
-    key = connection.inserted(
-        """
-        insert into summary (conversation_pk, uuid, level, summary, actions, key_findings, files_mentioned, tools_used, topics, first_turn,
-            last_turn, turn_count, char_count, author, created_at, source_ids, checksum)
-        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        (
-            conversation_pk, summary.id, summary.level, summary.summary, summary.actions, as_json(summary.key_findings),
-            as_json(summary.files_mentioned), as_json(summary.tools_used), as_json(summary.topics), summary.first_turn, summary.last_turn,
-            summary.turn_count, summary.char_count, summary.author, iso(summary.created_at), as_json(summary.source_ids), checksum,
-        ),
-    )  # fmt: skip
-    sources = as_json(summary.source_ids)
-    connection.run(
-        """
-        insert into summary_source (summary_pk, turn_pk)
-        select ?1, t.pk from turn t join conversation c on c.pk = t.conversation_pk
-        where t.uuid in (select value from json_each(?2)) and c.workspace_pk = (select workspace_pk from conversation where pk = ?3)
-        """,
-        (key, sources, conversation_pk),
-    )
-    connection.run(
-        """
-        insert into summary_source (summary_pk, source_pk)
-        select ?1, pk from summary where conversation_pk = ?3 and uuid in (select value from json_each(?2)) and pk <> ?1
-        """,
-        (key, sources, conversation_pk),
-    )
-
-
-def _summary(row: Row, conversation_id: str) -> Summary:
-    return Summary(
-        id=row[0], conversation_id=conversation_id, level=row[1], summary=row[2], actions=row[3], key_findings=texts(row[4]),
-        files_mentioned=texts(row[5]), tools_used=texts(row[6]), topics=texts(row[7]), first_turn=row[8], last_turn=row[9],
-        turn_count=row[10], char_count=row[11], author=row[12], created_at=from_iso(row[13]), source_ids=texts(row[14]),
-    )  # fmt: skip
-
-
 def _put_scope(connection: Connection, project_pk: int, scope: Scope, checksum: int) -> None:
     connection.run("insert into code_file (project_pk, file_path) values (?, ?) on conflict do nothing", (project_pk, scope.file_path))
-    connection.run("delete from scope where uuid = ? and project_pk = ?", (scope.id, project_pk))
-    connection.run(
-        """
-        insert into scope (project_pk, uuid, code_file_pk, name, kind, line_start, line_end, signature, content_hash, checksum)
-        select ?1, ?2, pk, ?4, ?5, ?6, ?7, ?8, ?9, ?10 from code_file where project_pk = ?1 and file_path = ?3
-        """,
-        (
-            project_pk, scope.id, scope.file_path, scope.name, scope.kind, scope.line_start, scope.line_end, scope.signature,
-            scope.content_hash, checksum,
-        ),
+    values = (
+        project_pk, scope.id, scope.file_path, scope.name, scope.kind, scope.line_start, scope.line_end, scope.signature,
+        scope.content_hash, checksum,
     )  # fmt: skip
+    if connection.value("select count(*) from scope where uuid = ? and project_pk = ?", (scope.id, project_pk)):
+        connection.run(
+            """
+            update scope set code_file_pk = (select pk from code_file where project_pk = ?1 and file_path = ?3), name = ?4, kind = ?5,
+                line_start = ?6, line_end = ?7, signature = ?8, content_hash = ?9, checksum = ?10
+            where project_pk = ?1 and uuid = ?2
+            """,
+            values,
+        )
+    else:
+        connection.run(
+            """
+            insert into scope (project_pk, uuid, code_file_pk, name, kind, line_start, line_end, signature, content_hash, checksum)
+            select ?1, ?2, pk, ?4, ?5, ?6, ?7, ?8, ?9, ?10 from code_file where project_pk = ?1 and file_path = ?3
+            """,
+            values,
+        )

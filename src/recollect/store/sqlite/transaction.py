@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from recollect.store.sqlite.audit import SqliteAudit
 from recollect.store.sqlite.conversations import SqliteConversations
 from recollect.store.sqlite.derived import SqliteDerived
+from recollect.store.sqlite.jobs import SqliteJobs
 from recollect.store.sqlite.turns import SqliteTurns
 
 if TYPE_CHECKING:
@@ -20,4 +21,5 @@ class SqliteTransaction:
         self.conversations = SqliteConversations(connection, workspace)
         self.turns = SqliteTurns(connection, workspace)
         self.derived = SqliteDerived(connection, workspace)
+        self.jobs = SqliteJobs(connection, workspace)
         self.audit = SqliteAudit(connection, workspace)

@@ -11,7 +11,8 @@ from recollect.clock import iso
 from recollect.model import Passage
 from recollect.placing import Head
 from recollect.store.recording import KnownTurn, Situation
-from recollect.store.shapes import Count, PlacedCall, TurnOutline
+from recollect.store.shapes import Count, PlacedCall, TurnOutline, TurnSize
+from recollect.store.sqlite.jobs import wake
 from recollect.store.sqlite.numbering import conversation_range
 from recollect.store.sqlite.rows import SELECT_TURN, as_json, read_turns
 from recollect.store.sqlite.writing import Target, insert_turn
@@ -216,6 +217,8 @@ class SqliteTurns:
     async def insert(self, conversation_id: str, turns: list[StoredTurn], advance: Advance | None) -> None:
         """Write turns with all their parts and passages, and what they add to their conversation."""
         target = self._target(conversation_id)
+        if advance is None:
+            await self.delete([stored.turn.id for stored in turns])
         number = int(
             self._connection.value("select coalesce(max(number) + 1, ?1) from passage where number between ?1 and ?2", target.passages)
         )
@@ -230,12 +233,13 @@ class SqliteTurns:
                 """,
                 (target.key, advance.turns, advance.messages, iso(advance.at), advance.last_message),
             )
+        wake(self._connection, [target.key])
 
     async def delete(self, turn_ids: list[str]) -> None:
         """Delete turns with all their parts, and the summaries, of any level, that tell of them."""
         rows = self._connection.rows(
             """
-            select t.pk from turn t join conversation c on c.pk = t.conversation_pk
+            select t.pk, t.conversation_pk from turn t join conversation c on c.pk = t.conversation_pk
             where c.workspace_pk = (select pk from workspace where name = ?) and t.uuid in (select value from json_each(?))
             """,
             (self._workspace, as_json(turn_ids)),
@@ -254,6 +258,18 @@ class SqliteTurns:
             (keys,),
         )
         self._connection.run("delete from turn where pk in (select value from json_each(?))", (keys,))
+        wake(self._connection, list({row[1] for row in rows}))
+
+    async def sizes(self, span: Span) -> list[TurnSize]:
+        """Return turns as planning sees them, in index order."""
+        rows = self._connection.rows(
+            """
+            select uuid, turn_index, char_count, (select count(*) from message where turn_pk = turn.pk), status = 'open'
+            from turn where conversation_pk = ?1 and turn_index >= ?2 and (?3 is null or turn_index <= ?3) order by turn_index
+            """,
+            (self._target(span.conversation_id).key, span.first, span.last),
+        )
+        return [TurnSize(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
 
     async def shift(self, conversation_id: str, after: int, by: int) -> None:
         """Move the sequences of the messages after a turn."""

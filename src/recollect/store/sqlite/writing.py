@@ -61,9 +61,12 @@ def insert_turn(connection: Connection, target: Target, stored: StoredTurn, numb
     following = number + len(passages)
     checked("passages in a conversation", following - 1 - target.passages[0], PASSAGES_PER_CONVERSATION_MAX)
     connection.run_many(
-        "insert into passage (number, turn_pk, part, ordinal, start, end, length, terms) values (?, ?, ?, ?, ?, ?, ?, ?)",
+        """
+        insert into passage (number, turn_pk, level, last_turn, part, ordinal, start, end, length, terms)
+        values (?, ?, 0, ?, ?, ?, ?, ?, ?, ?)
+        """,
         [
-            (number + n, turn_pk, part.part, part.ordinal, part.start, part.end, part.terms.count(" ") + 1, part.terms)
+            (number + n, turn_pk, turn.index, part.part, part.ordinal, part.start, part.end, part.terms.count(" ") + 1, part.terms)
             for n, part in enumerate(passages)
         ],
     )

@@ -1,0 +1,66 @@
+"""Work that waits for a worker: taken under a lease, done once, tried again, parked; for every store.
+
+A job is written in the transaction of what caused it. There is one of a kind for a conversation: asked for again while
+it waits, it is done once; asked for while it is being done, it is done again.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from recollect.model import Job, JobKind
+    from recollect.store.protocol import Engine
+    from recollect.store.shapes import Lease, Queue
+
+ATTEMPTS_MAX = 5
+BACK_OFF_SECONDS = 5.0
+BACK_OFF_SECONDS_MAX = 900.0
+_CLOCK_MISTAKE_SECONDS = 3_600.0  # no lease or back-off is as long: a time beyond it was written by a clock that was wrong
+
+
+class Jobs:
+    """Work that waits."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def wake(self, workspace: str, conversation_id: str, kind: JobKind, at: datetime) -> None:
+        """Have something done for a conversation; a parked job gets another chance."""
+        await self._engine.write(workspace, lambda transaction: transaction.jobs.wake(conversation_id, kind, at))
+
+    async def wake_all(self, workspace: str, kind: JobKind, at: datetime, *, model: str | None = None) -> None:
+        """Have something done for every conversation, or with a model for those that have a passage without a vector of it."""
+        await self._engine.write(workspace, lambda transaction: transaction.jobs.wake_all(kind, model, at))
+
+    async def lease(self, workspace: str, now: datetime, seconds: float, token: str) -> Lease | None:
+        """Take the job that has been due the longest, or whose lease has run out; None when nothing is due."""
+        until, beyond = now + timedelta(seconds=seconds), now + timedelta(seconds=_CLOCK_MISTAKE_SECONDS)
+        return await self._engine.write(workspace, lambda transaction: transaction.jobs.lease(now, until, token, beyond))
+
+    async def extend(self, workspace: str, lease: Lease, now: datetime, seconds: float) -> bool:
+        """Hold a job for longer; False when somebody else holds it now."""
+        until = now + timedelta(seconds=seconds)
+        return await self._engine.write(workspace, lambda transaction: transaction.jobs.extend(lease, until))
+
+    async def finish(self, workspace: str, lease: Lease) -> None:
+        """End a job that is held, or let it be done again when it was asked for meanwhile."""
+        await self._engine.write(workspace, lambda transaction: transaction.jobs.finish(lease))
+
+    async def fail(self, workspace: str, lease: Lease, now: datetime, error: str, chance: float) -> None:
+        """Let a job wait, longer each time, or park it after the last attempt; `chance`, from 0 to 1, spreads the waiting."""
+        seconds = min(BACK_OFF_SECONDS * 4**lease.attempts, BACK_OFF_SECONDS_MAX) * (0.5 + chance)
+        parked = lease.attempts + 1 >= ATTEMPTS_MAX
+        due_at = now + timedelta(seconds=seconds)
+        await self._engine.write(workspace, lambda transaction: transaction.jobs.fail(lease, due_at, error, parked=parked))
+
+    async def queue(self, workspace: str) -> Queue:
+        """Say how much waits."""
+        return await self._engine.read(workspace, lambda transaction: transaction.jobs.queue())
+
+    async def listed(self, workspace: str) -> list[Job]:
+        """Return every job, the longest due first."""
+        return await self._engine.read(workspace, lambda transaction: transaction.jobs.listed())

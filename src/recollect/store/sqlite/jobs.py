@@ -1,0 +1,140 @@
+"""Work that waits in SQLite: queries and row mapping."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recollect.clock import from_iso, iso
+from recollect.model import Job
+from recollect.store.shapes import Lease, Queue
+from recollect.store.sqlite.rows import as_json
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from recollect.model import JobKind
+    from recollect.store.sqlite.database import Connection
+
+
+def wake(connection: Connection, conversation_keys: list[int]) -> None:
+    """Write the jobs that a change of conversations causes, in the same transaction."""
+    connection.run(
+        """
+        insert into job (conversation_pk, kind, state, again, attempts, since, due_at)
+        select c.pk, kind.value, 'ready', 0, 0, c.updated_at, c.updated_at
+        from conversation c, json_each('["embed", "summarize"]') kind where c.pk in (select value from json_each(?))
+        on conflict (conversation_pk, kind) do update set again = 1, attempts = case state when 'parked' then 0 else attempts end,
+            state = case state when 'parked' then 'ready' else state end
+        where state <> 'ready'
+        """,
+        (as_json(conversation_keys),),
+    )
+
+
+class SqliteJobs:
+    """The `JobRows` of a transaction."""
+
+    def __init__(self, connection: Connection, workspace: str) -> None:
+        self._connection = connection
+        self._workspace = workspace
+
+    async def wake(self, conversation_id: str, kind: JobKind, at: datetime) -> None:
+        """Write a job, or let one that is being done be done again."""
+        self._connection.run(
+            """
+            insert into job (conversation_pk, kind, state, again, attempts, since, due_at)
+            select pk, ?3, 'ready', 0, 0, ?4, ?4 from conversation
+            where workspace_pk = (select pk from workspace where name = ?1) and uuid = ?2
+            on conflict (conversation_pk, kind) do update set again = 1, attempts = case state when 'parked' then 0 else attempts end,
+                state = case state when 'parked' then 'ready' else state end
+            """,
+            (self._workspace, conversation_id, kind, iso(at)),
+        )
+
+    async def wake_all(self, kind: JobKind, model: str | None, at: datetime) -> None:
+        """Wake every conversation, or with a model those that have a passage without a vector of it."""
+        self._connection.run(
+            """
+            insert into job (conversation_pk, kind, state, again, attempts, since, due_at)
+            select pk, ?2, 'ready', 0, 0, ?4, ?4 from conversation
+            where workspace_pk = (select pk from workspace where name = ?1) and (?3 is null or pk in (
+                select coalesce(t.conversation_pk, s.conversation_pk) from passage p
+                    left join turn t on t.pk = p.turn_pk left join summary s on s.pk = p.summary_pk
+                    left join embedding e on e.number = p.number and e.model = ?3
+                where e.number is null))
+            on conflict (conversation_pk, kind) do update set again = 1, attempts = case state when 'parked' then 0 else attempts end,
+                state = case state when 'parked' then 'ready' else state end
+            """,
+            (self._workspace, kind, model, iso(at)),
+        )
+
+    async def lease(self, now: datetime, until: datetime, token: str, beyond: datetime) -> Lease | None:
+        """Take the job that has been due the longest, or whose lease has run out."""
+        row = self._connection.row(
+            """
+            update job set state = 'running', token = ?3, lease_until = ?4, again = 0
+            where pk = (
+                select job.pk from job join conversation c on c.pk = conversation_pk
+                where c.workspace_pk = (select pk from workspace where name = ?1) and (
+                    (state = 'ready' and (attempts = 0 or due_at <= ?2 or due_at > ?5))
+                    or (state = 'running' and (lease_until <= ?2 or lease_until > ?5)))
+                order by due_at, job.pk limit 1)
+            returning (select uuid from conversation where pk = conversation_pk), kind, attempts
+            """,
+            (self._workspace, iso(now), token, iso(until), iso(beyond)),
+        )
+        return None if row is None else Lease(conversation_id=row[0], kind=row[1], token=token, attempts=row[2])
+
+    async def extend(self, lease: Lease, until: datetime) -> bool:
+        """Hold a job for longer; False when somebody else holds it now."""
+        self._connection.run("update job set lease_until = ? where token = ? and state = 'running'", (iso(until), lease.token))
+        return await self.holds(lease)
+
+    async def holds(self, lease: Lease) -> bool:
+        """Tell whether a job is still held."""
+        return bool(self._connection.value("select count(*) from job where token = ? and state = 'running'", (lease.token,)))
+
+    async def finish(self, lease: Lease) -> None:
+        """Remove a job that is held, or let it be done again when it was asked for meanwhile."""
+        self._connection.run("delete from job where token = ? and state = 'running' and again = 0", (lease.token,))
+        self._connection.run(
+            """
+            update job set state = 'ready', again = 0, attempts = 0, token = null, lease_until = null, error = null
+            where token = ? and state = 'running'
+            """,
+            (lease.token,),
+        )
+
+    async def fail(self, lease: Lease, due_at: datetime, error: str, *, parked: bool) -> None:
+        """Let a job that is held wait, or park it, with the error it met."""
+        self._connection.run(
+            """
+            update job set state = ?2, due_at = ?3, error = ?4, attempts = attempts + 1, token = null, lease_until = null
+            where token = ?1 and state = 'running'
+            """,
+            (lease.token, "parked" if parked else "ready", iso(due_at), error),
+        )
+
+    async def queue(self) -> Queue:
+        """Say how much waits."""
+        jobs = await self.listed()
+        waiting = [job.since for job in jobs if job.state != "parked"]
+        states = {state: sum(job.state == state for job in jobs) for state in ("ready", "running", "parked")}
+        return Queue(states=states, since=min(waiting, default=None))
+
+    async def listed(self) -> list[Job]:
+        """Return every job, the longest due first."""
+        rows = self._connection.rows(
+            """
+            select c.uuid, kind, state, attempts, since, due_at, error from job join conversation c on c.pk = conversation_pk
+            where c.workspace_pk = (select pk from workspace where name = ?) order by due_at, job.pk
+            """,
+            (self._workspace,),
+        )
+        return [
+            Job(
+                conversation_id=row[0], kind=row[1], state=row[2], attempts=row[3], since=from_iso(row[4]), due_at=from_iso(row[5]),
+                error=row[6],
+            )
+            for row in rows
+        ]  # fmt: skip
