@@ -314,7 +314,6 @@ async def test_a_conversation_created_while_its_project_is_forgotten_is_there(ne
 
 
 async def test_a_lock_that_another_keeps_is_waited_for_only_so_long(neo4j_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database_module, "UNIT_SECONDS_MAX", 1.0)
     workspace = f"lock-{uuid4()}"
     settings_ = Settings(store=neo4j_url, workspace=workspace, neo4j=Neo4j(retry_seconds=0.1))
     async with await Memory.open(settings=settings_) as memory:
@@ -322,7 +321,8 @@ async def test_a_lock_that_another_keeps_is_waited_for_only_so_long(neo4j_url: s
         async with AsyncGraphDatabase.driver(neo4j_url) as driver, driver.session() as session:
             other = await session.begin_transaction()
             await (await other.run("MATCH (p:Project {workspace: $w}) SET p.name = p.name", w=workspace)).consume()
-            with pytest.raises(StoreBusyError):
+            with monkeypatch.context() as patience, pytest.raises(StoreBusyError):
+                patience.setattr(database_module, "UNIT_SECONDS_MAX", 0.5)
                 await conversation.record(user="x")
             await other.rollback()
         await conversation.record(user="y")
