@@ -48,6 +48,7 @@ _NO_DATABASE = "Neo.ClientError.Database.DatabaseNotFound"
 _TIMED_OUT = (
     "Neo.ClientError.Transaction.TransactionTimedOut",
     "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration",
+    "Neo.ClientError.Transaction.LockClientStopped",
     "Neo.TransientError.Transaction.LockAcquisitionTimeout",
 )
 
