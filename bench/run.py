@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench import cold_start, record, redaction, stores  # noqa: E402  the path comes first
+from bench import cold_start, distill, record, redaction, stores  # noqa: E402  the path comes first
 
 AIMS = {
     "record.ratio_p50": "≤ 2.0",
@@ -19,6 +19,9 @@ AIMS = {
     "redaction.transcripts_mb_per_cpu_second": "≥ 20",
     "cold_start.version_ratio": "≤ 4",
     "cold_start.conversations_ratio": "≤ 8",
+    "distill.turns_per_cpu_second": "≥ 200",
+    "distill.locomo_level_1_against_leading_of_5_to_9": "≥ 1.3",
+    "distill.locomo_level_2_against_leading_of_5_to_9": "≥ 1.3",
     "stores.neo4j.record_round_trips": "constant",
 }
 BENCHMARKS = {
@@ -26,6 +29,7 @@ BENCHMARKS = {
     "redaction": redaction.measure,
     "record": record.measure_ratio,
     "bulk": record.measure_bulk,
+    "distill": distill.measure,
     "stores": stores.measure,
 }
 

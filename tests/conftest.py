@@ -78,6 +78,7 @@ def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keep every test away from the user's own memory and configuration."""
     for name in ("RECOLLECT_STORE", "RECOLLECT_WORKSPACE", "RECOLLECT_CONFIG", *_NEO4J):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RECOLLECT_WORKER", "off")  # a test that wants a worker says so
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

@@ -19,11 +19,11 @@ SOURCE = ROOT / "src" / "recollect"
 
 MEMORY = (
     "create_conversation", "load_conversation", "list_conversations", "projects", "sessions", "record", "search", "import_conversation",
-    "forget", "verify", "stats", "save",
+    "forget", "verify", "stats", "save", "distill",
 )  # fmt: skip
 CONVERSATION = (
     "record", "begin", "add", "finish", "get_history", "turns", "recent_turns", "get_tool_calls", "accessed_files", "search_history",
-    "summaries", "raw_char_count", "branch", "export", "change", "archive", "delete",
+    "summaries", "summarize", "raw_char_count", "branch", "export", "change", "archive", "delete",
 )  # fmt: skip
 
 HEAD = '''"""The library without `await`: generated from `memory` and `conversation` by tools/generate.py; do not edit.
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from recollect.clock import Clock, Ids
     from recollect.config import Settings
+    from recollect.distill.models import SummaryModel
     from recollect.model import (
         AccessedFile,
         ConversationInfo,
@@ -87,12 +88,16 @@ class Memory:
         settings: Settings | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
+        summary_model: SummaryModel | None = None,
+        worker: bool | None = None,
     ) -> Self:
         """Open a memory: what is not given comes from the user's configuration, and a file that is missing is created."""
         chosen = _memory.settings_of(store, workspace, settings)
-        by = runner(waits=waits_for_a_server(chosen.store))
+        waits = waits_for_a_server(chosen.store) or summary_model is not None or chosen.agent.memory.embeddings.endpoint is not None
+        by = runner(waits=waits)
+        opened = _memory.Memory.open(settings=chosen, clock=clock, ids=ids, summary_model=summary_model, worker=worker, threads=False)
         try:
-            return cls(by.run(_memory.Memory.open(settings=chosen, clock=clock, ids=ids, threads=False)), by)
+            return cls(by.run(opened), by)
         except BaseException:
             by.close()
             raise

@@ -25,6 +25,10 @@ _NEO4J_VARIABLES = {
 }
 
 
+_Count = Annotated[int, Meta(ge=1)]
+_Share = Annotated[float, Meta(gt=0, le=1)]
+
+
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A group of settings."""
 
@@ -48,16 +52,42 @@ class Secrets(_Section, frozen=True, kw_only=True):
 class Summarization(_Section, frozen=True, kw_only=True):
     """Summaries of an agent's conversations."""
 
-    enabled: Annotated[bool, Meta(description="accepted; used once summaries exist")] = True
-    every_n_messages: Annotated[int, Meta(description="accepted; used once summaries exist", ge=1)] = 10
+    enabled: Annotated[bool, Meta(description="`false` makes no summaries, as `distill.enabled`")] = True
+    every_n_messages: Annotated[_Count | None, Meta(description="as `distill.every_messages`")] = None
 
 
 class Embeddings(_Section, frozen=True, kw_only=True):
     """Search by meaning."""
 
-    enabled: Annotated[bool, Meta(description="accepted; used once embeddings exist")] = True
-    model: Annotated[str | None, Meta(description="accepted; used once embeddings exist")] = None
-    dimension: Annotated[int | None, Meta(description="accepted; used once embeddings exist")] = None
+    enabled: Annotated[bool, Meta(description="`false` makes no vectors")] = True
+    model: Annotated[
+        str | None, Meta(description="the name of a model at `endpoint`; without an endpoint the one that ships with Recollect is used")
+    ] = None
+    dimension: Annotated[_Count | None, Meta(description="how long its vectors are")] = None
+    endpoint: Annotated[str | None, Meta(description="an OpenAI-compatible server, such as `http://localhost:11434/v1`")] = None
+    key_variable: Annotated[str | None, Meta(description="the environment variable that holds its key")] = None
+    batch_size: Annotated[int, Meta(description="how many texts are sent at once", ge=1, le=2_048)] = 64
+
+
+class Distill(_Section, frozen=True, kw_only=True):
+    """Summaries and vectors, made in the background."""
+
+    enabled: Annotated[bool, Meta(description="`false` makes no summaries; vectors are `agent.memory.embeddings.enabled`")] = True
+    worker: Annotated[
+        bool, Meta(description="a library process that opens a memory works in the background; `RECOLLECT_WORKER=off` switches it off, too")
+    ] = True
+    every_turns: Annotated[
+        _Count | None, Meta(description="summarise when so many turns are not summarised yet, those that stay raw included")
+    ] = 5
+    every_messages: Annotated[_Count | None, Meta(description="or as soon as a window has so many messages")] = None
+    every_chars: Annotated[_Count | None, Meta(description="or as soon as a window has so many characters")] = None
+    context_share: Annotated[_Share | None, Meta(description="or as soon as a window takes this share of the context budget")] = None
+    keep_raw_turns: Annotated[int, Meta(description="so many turns at the end are never summarised", ge=0)] = 2
+    oversized_chars: Annotated[int, Meta(description="a turn of more characters is a window of its own", ge=1)] = 20_000
+    fold_chars: Annotated[int, Meta(description="summaries of a level are folded into the next at so many characters", ge=1)] = 10_000
+    fold_share: Annotated[_Share | None, Meta(description="or at this share of the context budget")] = None
+    context_chars: Annotated[int, Meta(description="the context budget that the shares are of", ge=1_000)] = 100_000
+    model_seconds_max: Annotated[float, Meta(description="how long a model may take for a summary", gt=0)] = 120.0
 
 
 class Persistence(_Section, frozen=True, kw_only=True):
@@ -114,6 +144,7 @@ class Settings(_Section, frozen=True, kw_only=True):
     ] = "process"
     neo4j: Annotated[Neo4j, Meta(description="the Neo4j server, when `store` names one")] = Neo4j()
     secrets: Annotated[Secrets, Meta(description="what is removed before anything is written")] = Secrets()
+    distill: Annotated[Distill, Meta(description="summaries and vectors, made in the background")] = Distill()
     agent: Annotated[Agent, Meta(description="settings an agent project brings along")] = Agent()
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from recollect.recorder import OnEdit, Result
 
 _TURN_CHARS_MIN = 200
+_UNFOLDED_MAX = 10
 _KIND_ORDER = {"write": 0, "read": 1, "search": 2, "list": 3}
 _ACCESSED_LINE_CHARS = 24  # what a listed file costs beside its path: kind, tool and turn
 
@@ -230,16 +231,34 @@ class Conversation:
         scope = SearchScope(conversation_id=self.id)
         return await self._memory.search_scope(query, scope, levels=levels, limit=limit, semantic=semantic)
 
-    async def summaries(self, level: int | None = None) -> list[Summary]:
-        """Return the summaries of this conversation by level and first turn."""
-        return await self._memory.store.derived.summaries(self._memory.workspace, self.id, level)
+    async def summaries(self, level: int | None = None, *, unfolded: bool = False, limit: int | None = None) -> list[Summary]:
+        """Return the summaries this conversation shows, what it inherits included, by level and first turn.
+
+        `unfolded` leaves only those that no higher one tells of, newest first, ten of them unless `limit` says otherwise.
+        """
+        shown = await self._memory.store.derived.shown_summaries(self._memory.workspace, self.id)
+        folded = {source for one in shown for source in one.source_ids}
+        found = [one for one in shown if level in {None, one.level}]
+        if unfolded:
+            found = sorted((one for one in found if one.id not in folded), key=lambda one: -one.last_turn)
+            limit = _UNFOLDED_MAX if limit is None else limit
+        return found if limit is None else found[: checked_count("limit", limit)]
+
+    async def summarize(self) -> list[Summary]:
+        """Have what is due in this conversation summarised now, and return its summaries."""
+        memory = self._memory
+        await memory.store.jobs.wake(memory.workspace, self.id, "summarize", memory.clock.now())
+        await memory.distill()
+        self.info = await memory.get_info(self.id)
+        return await self.summaries()
 
     async def raw_char_count(self) -> int:
-        """Count the characters of all turns as stored: messages, reasoning, arguments and results."""
-        total = 0
-        async for turn in self._all_turns():
-            total += turn.char_count
-        return total
+        """Count the characters of the turns that no summary covers, as stored: messages, reasoning, arguments and results."""
+        memory = self._memory
+        shown = await memory.store.derived.shown_summaries(memory.workspace, self.id)
+        covered = {index for one in shown if one.level == 1 for index in range(one.first_turn, one.last_turn + 1)}
+        sizes = await memory.store.turns.sizes(memory.workspace, self.id)
+        return sum(size.chars for size in sizes if size.index not in covered)
 
     async def branch(self, *, from_turn: int | None = None, from_message: int | None = None, title: str | None = None) -> Conversation:
         """Fork after a turn (its index), or after the turn that holds a message (its sequence); by default after the last."""

@@ -7,6 +7,7 @@ RecollectError
 ├── ConflictError           the same id was recorded before with other content
 ├── NotFoundError           no such conversation, turn or project in this workspace
 ├── NotAllowedError         the caller may not do this
+├── ModelError              a model or embedding endpoint could not do what it was asked
 └── StoreError              the store cannot be used
     ├── StoreBusyError      another process held the store for too long
     ├── StoreUnavailableError   the file or server cannot be reached
@@ -60,6 +61,12 @@ class NotAllowedError(RecollectError):
 
     exit_code = 4
     http_status = 403
+
+
+class ModelError(RecollectError):
+    """A model or embedding endpoint could not do what it was asked; what does without it goes on."""
+
+    http_status = 502
 
 
 class StoreError(RecollectError):

@@ -8,26 +8,27 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from recollect.capture.clean import parse_json
 from recollect.capture.paths import Place, place_of
 from recollect.capture.payload import read_payload
 from recollect.checks import checked_count, checked_text
 from recollect.clock import RandomIds, SystemClock
 from recollect.config import Settings, load_settings
 from recollect.conversation import Conversation
-from recollect.errors import ConflictError, InputError, NotFoundError
+from recollect.distill.metrics import Metrics
+from recollect.errors import InputError, NotFoundError
 from recollect.identity import identity
+from recollect.importing import Importer
 from recollect.limits import NAME_CHARS_MAX, PATH_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX, TITLE_CHARS_MAX
 from recollect.mirror import Mirror
 from recollect.model import ConversationInfo, Forgotten, Project, Recorded, SearchResult, Session, Stats, Turn, Verification
-from recollect.placing import place_turn, unplaced
+from recollect.placing import unplaced
 from recollect.recall.search import search
 from recollect.recorder import Recorder
 from recollect.store import open_store
 from recollect.store.shapes import ConversationFilter, SearchScope
 from recollect.text import shorten
 from recollect.trace.verify import verify_content, verify_store
-from recollect.transfer import document_closing, document_opening, document_turn, read_document, refuse_altered, rehashed
+from recollect.transfer import rehashed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
     from typing import Self
 
     from recollect.clock import Clock, Ids
-    from recollect.model import ConversationStatus, Json
+    from recollect.distill.background import Background
+    from recollect.distill.models import SummaryModel
+    from recollect.distill.worker import Worker
+    from recollect.model import ConversationStatus
     from recollect.recorder import OnEdit
     from recollect.store import Store
 
@@ -46,13 +50,16 @@ _ALL = 1_000_000
 class Memory:
     """Everything that is remembered in one workspace of one store."""
 
-    def __init__(self, store: Store, settings: Settings, clock: Clock, ids: Ids) -> None:
+    def __init__(self, store: Store, settings: Settings, clock: Clock, ids: Ids, *, summary_model: SummaryModel | None = None) -> None:
         self.store = store
+        self.metrics = Metrics()
+        self._summary_model = summary_model
+        self._background: Background | None = None
         self.settings = settings
         self.workspace = settings.workspace
         self.clock = clock
         self.ids = ids
-        self.recorder = Recorder(store, settings.workspace, settings, clock)
+        self.recorder = Recorder(store, settings.workspace, settings, clock, on_recorded=self._recorded)
         folder = settings.agent.memory.persistence.mirror
         self._mirror = None if folder is None else Mirror(folder, settings.workspace)
 
@@ -65,16 +72,60 @@ class Memory:
         settings: Settings | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
+        summary_model: SummaryModel | None = None,
+        worker: bool | None = None,
         threads: bool = True,
     ) -> Self:
-        """Open a memory: what is not given comes from the user's configuration, and a file that is missing is created."""
+        """Open a memory: what is not given comes from the user's configuration, and a file that is missing is created.
+
+        A worker in the background distils what is recorded, unless `worker`, the settings or `RECOLLECT_WORKER=off` say
+        otherwise; `summary_model` writes the summaries, which are extractive without one.
+        """
         chosen = settings_of(store, workspace, settings)
         opened = await open_store(chosen.store, chosen, threads=threads)
-        return cls(opened, chosen, clock or SystemClock(), ids or RandomIds())
+        memory = cls(opened, chosen, clock or SystemClock(), ids or RandomIds(), summary_model=summary_model)
+        if worker if worker is not None else chosen.distill.worker and os.environ.get("RECOLLECT_WORKER") != "off":
+            memory._begin_background()
+        return memory
+
+    def _begin_background(self) -> None:
+        from recollect.distill.background import Background  # noqa: PLC0415  commands have no worker
+
+        self._background = Background(self.settings, self.clock, RandomIds(), self.metrics, self._summary_model)
+        self._background.start()
+
+    def _recorded(self, turns: int, seconds: float) -> None:
+        self.metrics.recorded(turns, seconds)
+        if self._background is not None:
+            self._background.wake()
 
     async def close(self) -> None:
-        """Let go of the store; what was acknowledged is safe."""
+        """Let go of the store; what was acknowledged is safe, and what is not distilled yet waits for the next worker."""
+        if self._background is not None:
+            self._background.close()
         await self.store.close()
+
+    async def distill(self, *, wait: bool = True, rebuild: bool = False) -> int:
+        """Do all the distilling that is due, or have it done in the background; returns how many jobs were done.
+
+        `rebuild` deletes all summaries and vectors first; they are made again under the same ids.
+        """
+        if rebuild:
+            for info in await self.list_conversations(limit=_ALL):
+                await self.store.derived.forget_distilled(self.workspace, info.id)
+        if not wait:
+            if self._background is not None:
+                self._background.wake()
+            return 0
+        worker = self.worker()
+        await worker.wake_stale()
+        return await worker.drain()
+
+    def worker(self) -> Worker:
+        """Return a worker on this memory's own store, to be stepped by the caller."""
+        from recollect.distill.worker import Worker  # noqa: PLC0415  NumPy is loaded by those who distil
+
+        return Worker(self.store, self.settings, self.clock, RandomIds(), metrics=self.metrics, model=self._summary_model)
 
     async def __aenter__(self) -> Self:
         return self
@@ -275,7 +326,9 @@ class Memory:
     ) -> SearchResult:
         """Search one scope."""
         now = self.clock.now()
-        return await search(self.store, self.workspace, query, scope, levels=levels, limit=limit, semantic=semantic, now=now)
+        result = await search(self.store, self.workspace, query, scope, levels=levels, limit=limit, semantic=semantic, now=now)
+        self.metrics.searched(len(result.hits), result.elapsed_ms / 1_000)
+        return result
 
     async def import_conversation(self, document: Any, *, replace: bool = False, new_id: bool = False) -> Conversation:
         """Read an exported conversation back, under its own id, or under a fresh one.
@@ -283,34 +336,9 @@ class Memory:
         The same document again changes nothing; another conversation under its id is a `ConflictError`, unless it is to
         be replaced.
         """
-        parsed = parse_json(document) if isinstance(document, str | bytes) else document
-        refuse_altered(parsed)
-        cleaned: Json = self.recorder.reading().cleaner.payload(parsed)
-        read = read_document(cleaned, "")
-        project = self._imported_project(read.project)
-        own_id = self.ids.fresh() if new_id else read.conversation.id
-        info = msgspec.structs.replace(read.conversation, id=own_id, project_id=project.id, project=project.name)
-        existing = await self.store.conversations.get(self.workspace, own_id)
-        if existing is not None and await self._holds(existing, info, read.turns):
-            return Conversation(self, existing)
-        if existing is not None and not replace:
-            msg = f"conversation {own_id} is already there with other content: import it with replace, or under a new id"
-            raise ConflictError(msg)
-        turns = [msgspec.structs.replace(turn, request_id=None) for turn in read.turns] if new_id else read.turns
-        created = await self.recorder.restore(info, project, turns, replace=replace)
+        created = await Importer(self.store, self.workspace, self.recorder, self.ids).read(document, replace=replace, new_id=new_id)
         await self.mirrored(created.id)
         return Conversation(self, created)
-
-    async def _holds(self, existing: ConversationInfo, info: ConversationInfo, turns: Sequence[Turn]) -> bool:
-        """Tell whether a conversation says just what a document says; whose project it is in does not matter."""
-        nowhere = Project(id="", name="")
-        same = msgspec.structs.replace(existing, branch_of=info.branch_of, from_turn=info.from_turn, cwd=info.cwd)
-        stored = await Conversation(self, existing).turns()
-        return _document(stored, same, nowhere) == _document(turns, info, nowhere)
-
-    def _imported_project(self, project: Project) -> Project:
-        key = ("name", project.external_id) if project.external_id is not None else ("root", project.root)
-        return msgspec.structs.replace(project, id=identity("project", self.workspace, *key))
 
     async def forget(
         self,
@@ -363,7 +391,8 @@ class Memory:
 
     async def stats(self) -> Stats:
         """Count what the workspace holds."""
-        return await self.store.audit.stats(self.workspace)
+        counted = await self.store.audit.stats(self.workspace)
+        return msgspec.structs.replace(counted, timings_ms=self.metrics.timings_ms())
 
     async def mirrored(self, conversation_id: str) -> None:
         """Keep the conversation as a JSON file too, where the user asked for that."""
@@ -387,11 +416,6 @@ def settings_of(store: str | os.PathLike[str] | None, workspace: str | None, set
     if workspace is not None:
         chosen = msgspec.structs.replace(chosen, workspace=_name("workspace", workspace))
     return chosen if chosen.store else msgspec.structs.replace(chosen, store=load_settings().store)
-
-
-def _document(turns: Sequence[Turn], info: ConversationInfo, project: Project) -> str:
-    placed = [place_turn(unplaced(turn) if turn.id else turn, info.id, turn.index, turn.first_sequence) for turn in turns]
-    return document_opening(info, project) + ",\n".join(document_turn(turn) for turn in placed) + document_closing()
 
 
 def _name(what: str, value: str) -> str:

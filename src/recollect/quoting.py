@@ -8,7 +8,9 @@ import msgspec
 
 from recollect.limits import TOOL_STEP_CHARS_MAX
 from recollect.model import Passage
-from recollect.text import cut, term_text
+from recollect.text import cut, shorten, term_text
+
+_QUESTION_CHARS_MAX = 160
 
 if TYPE_CHECKING:
     from recollect.model import Summary, ToolCall, Turn
@@ -32,6 +34,15 @@ def passage_text(turn: Turn, passage: Passage) -> str:
         message = turn.messages[passage.ordinal] if passage.ordinal < len(turn.messages) else None
         text = "" if message is None else message.text
     return text[passage.start : passage.end].strip()
+
+
+def key_text(turn: Turn, passage: Passage) -> str:
+    """Return what a passage is searched by: when and by whom it was said, the question it belongs to, and its text."""
+    moment = turn.started_at or turn.ended_at
+    date = "" if moment is None else f"[{moment.day} {moment:%B %Y}] "
+    speaker = {"question": "user", "answer": "assistant", "tool": "tool"}.get(passage.part, passage.part)
+    asked = "" if passage.part == "question" else shorten(turn.user, _QUESTION_CHARS_MAX)
+    return f"{date}{speaker}: {passage_text(turn, passage)}" + (f"\n{asked}" if asked else "")
 
 
 def summary_text(summary: Summary) -> str:

@@ -6,6 +6,7 @@ processes that record at once lose and double nothing.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
@@ -57,7 +58,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 class Recorder:
     """Writes turns of one workspace."""
 
-    def __init__(self, store: Store, workspace: str, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, workspace: str, settings: Settings, clock: Clock, *, on_recorded: Callable[[int, float], None]
+    ) -> None:
+        self._on_recorded = on_recorded
         self._store = store
         self._workspace = workspace
         self._settings = settings
@@ -108,7 +112,9 @@ class Recorder:
         return Result(conversation_id=conversation_id, status="skipped", turns=placed)
 
     async def _stored(self, conversation_id: str, recording: Recording) -> Result:
+        started = time.perf_counter()
         outcome = await self._store.turns.record(self._workspace, conversation_id, recording, self._clock.now())
+        self._on_recorded(len(outcome.turns), time.perf_counter() - started)
         if outcome.status == "moved":
             msg = f"conversation {conversation_id} moved on while it was read: try again"
             raise MovedError(msg)
@@ -250,7 +256,9 @@ class Recorder:
         """Replace one turn in its place; raises `MovedError` when it has changed meanwhile."""
         placed = _replace(turn, id=turn_id, conversation_id=conversation_id, index=index)
         draft = Draft(turn=placed, passages=cut_passages(placed))
+        started = time.perf_counter()
         written = await self._store.turns.rewrite(self._workspace, draft, was, self._clock.now())
+        self._on_recorded(1, time.perf_counter() - started)
         if written is None:
             msg = f"turn {index} of conversation {conversation_id} changed while it was read: try again"
             raise MovedError(msg)

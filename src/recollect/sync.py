@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from recollect.clock import Clock, Ids
     from recollect.config import Settings
+    from recollect.distill.models import SummaryModel
     from recollect.model import (
         AccessedFile,
         ConversationInfo,
@@ -59,12 +60,16 @@ class Memory:
         settings: Settings | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
+        summary_model: SummaryModel | None = None,
+        worker: bool | None = None,
     ) -> Self:
         """Open a memory: what is not given comes from the user's configuration, and a file that is missing is created."""
         chosen = _memory.settings_of(store, workspace, settings)
-        by = runner(waits=waits_for_a_server(chosen.store))
+        waits = waits_for_a_server(chosen.store) or summary_model is not None or chosen.agent.memory.embeddings.endpoint is not None
+        by = runner(waits=waits)
+        opened = _memory.Memory.open(settings=chosen, clock=clock, ids=ids, summary_model=summary_model, worker=worker, threads=False)
         try:
-            return cls(by.run(_memory.Memory.open(settings=chosen, clock=clock, ids=ids, threads=False)), by)
+            return cls(by.run(opened), by)
         except BaseException:
             by.close()
             raise
@@ -179,6 +184,13 @@ class Memory:
         """Write the turns that `auto_save: false` kept in the process; returns how many."""
         return self._by.run(self._of.save())
 
+    def distill(self, *, wait: bool = True, rebuild: bool = False) -> int:
+        """Do all the distilling that is due, or have it done in the background; returns how many jobs were done.
+
+        `rebuild` deletes all summaries and vectors first; they are made again under the same ids.
+        """
+        return self._by.run(self._of.distill(wait=wait, rebuild=rebuild))
+
 
 class Conversation:
     """`recollect.Conversation`, without `await`."""
@@ -274,12 +286,19 @@ class Conversation:
         """Search this conversation and what it inherits."""
         return self._by.run(self._of.search_history(query, limit, levels=levels, semantic=semantic))
 
-    def summaries(self, level: int | None = None) -> list[Summary]:
-        """Return the summaries of this conversation by level and first turn."""
-        return self._by.run(self._of.summaries(level))
+    def summaries(self, level: int | None = None, *, unfolded: bool = False, limit: int | None = None) -> list[Summary]:
+        """Return the summaries this conversation shows, what it inherits included, by level and first turn.
+
+        `unfolded` leaves only those that no higher one tells of, newest first, ten of them unless `limit` says otherwise.
+        """
+        return self._by.run(self._of.summaries(level, unfolded=unfolded, limit=limit))
+
+    def summarize(self) -> list[Summary]:
+        """Have what is due in this conversation summarised now, and return its summaries."""
+        return self._by.run(self._of.summarize())
 
     def raw_char_count(self) -> int:
-        """Count the characters of all turns as stored: messages, reasoning, arguments and results."""
+        """Count the characters of the turns that no summary covers, as stored: messages, reasoning, arguments and results."""
         return self._by.run(self._of.raw_char_count())
 
     def branch(self, *, from_turn: int | None = None, from_message: int | None = None, title: str | None = None) -> Conversation:

@@ -44,12 +44,24 @@ _STOP_WORDS = frozenset(
 )
 
 
+class _WithoutMarks(dict[int, int | None]):
+    """Code point → itself, or nothing for a combining mark; worked out once."""
+
+    def __missing__(self, code: int) -> int | None:
+        found = None if unicodedata.combining(chr(code)) else code
+        self[code] = found
+        return found
+
+
+_without_marks = _WithoutMarks()
+
+
 def fold(text: str) -> str:
     """Strip diacritics (and the Vietnamese d-bar); ASCII text passes untouched."""
     if text.isascii():
         return text
     text = text.replace("\u2019", "'").replace("\u0111", "d").replace("\u0110", "D")
-    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    return unicodedata.normalize("NFKD", text).translate(_without_marks)
 
 
 def raw_tokens(folded: str) -> list[str]:

@@ -27,6 +27,7 @@ _GRAM_SIZES = (3, 4, 5)
 _GRAM_CHARS_MAX = 24
 _TOKENS_REMEMBERED_MAX = 200_000
 _TEXTS_PER_BATCH = 64
+_UNKNOWN_WEIGHT = 3.0
 
 
 class Embedder(Protocol):
@@ -67,6 +68,7 @@ class StaticEmbedder:
         table = np.memmap(stem.with_suffix(".bin"), np.uint8, "r")
         self._scales = np.asarray(table[: 2 * rows]).view("<f2").astype(np.float32)
         self._table = np.asarray(table[2 * rows :]).view(np.int8).reshape(rows, about.dim)
+        self._rarities: dict[int, float] = {}
         self._remembered: dict[str, tuple[list[int], list[float]]] = {}
 
     async def embed(self, texts: Sequence[str]) -> Matrix:
@@ -84,8 +86,10 @@ class StaticEmbedder:
         """Return how much a known term weighs, which is how rarely it says nothing; unknown ones weigh most of all."""
         row = self._row_of.get(term)
         if row is None:
-            return _unknown_weight()
-        return float(self._scales[row] * np.linalg.norm(self._table[row].astype(np.float32)))
+            return _UNKNOWN_WEIGHT
+        if row not in self._rarities:
+            self._rarities[row] = float(self._scales[row] * np.linalg.norm(self._table[row].astype(np.float32)))
+        return self._rarities[row]
 
     def _fill(self, rows: Matrix, texts: Sequence[str]) -> None:
         cells: list[int] = []
@@ -142,10 +146,6 @@ class StaticEmbedder:
 def _grams(term: str) -> list[int]:
     text = f"<{term[:_GRAM_CHARS_MAX]}>"
     return [crc32(text[n : n + size].encode()) for size in _GRAM_SIZES for n in range(max(1, len(text) - size + 1))]
-
-
-def _unknown_weight() -> float:
-    return 3.0
 
 
 @cache

@@ -6,7 +6,9 @@ fails, explains, concludes, leaves open) and where it stands. What says nearly t
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,14 +33,19 @@ _TOPICS_MAX = 4
 _CANDIDATES_MAX = 400
 _NEARLY_THE_SAME = 0.86
 _FOLD_SHARE = 0.5
+_SPOKEN_SHARE = 0.4
+_SPOKEN_CHARS_MIN = 280
 _TOPIC_CHARS_MIN = 3
 
 _CENTRALITY = 0.5
-_RARITY = 0.6
+_RARITY = 2.0
 _CUE_WEIGHTS = {"decision": 0.25, "error": 0.2, "cause": 0.25, "outcome": 0.2, "open": 0.1, "chatter": -0.5}
-_REQUEST = 0.45
-_LAST_WORD = 0.25
+_REQUEST = 0.3
+_LAST_WORD = 0.2
 _QUESTION_BACK = -0.3
+
+
+_PATH = re.compile(r"\S*/\S*")
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,8 +77,9 @@ def summarise_turns(turns: Sequence[Turn], embedder: StaticEmbedder | None = Non
     actions = Actions()
     for turn in turns:
         actions.add(turn)
-    candidates = [candidate for turn in turns for candidate in _of_turn(turn)]
-    return _told(_numbered(candidates), actions, embedder or default_embedder(), None)
+    candidates = _numbered([candidate for turn in turns for candidate in _of_turn(turn)])
+    room = max(int(sum(len(candidate.text) for candidate in candidates) * _SPOKEN_SHARE), _SPOKEN_CHARS_MIN)
+    return _told(candidates, actions, embedder or default_embedder(), room)
 
 
 def fold_summaries(summaries: Sequence[Summary], actions: Actions, embedder: StaticEmbedder | None = None) -> Told:
@@ -83,7 +91,8 @@ def fold_summaries(summaries: Sequence[Summary], actions: Actions, embedder: Sta
             does = cues(said)
             candidates.append(_Candidate(said, speaker, 0, _REQUEST / 2 if speaker == "user" else 0.0, does))
     room = int(sum(one.char_count for one in summaries) * _FOLD_SHARE)
-    return _told(_numbered(candidates), actions, embedder or default_embedder(), room)
+    done = actions.told()
+    return _told(_numbered(candidates), actions, embedder or default_embedder(), room, shorten(done, max(room // 3, 1)) if done else "")
 
 
 def _of_turn(turn: Turn) -> Iterable[_Candidate]:
@@ -110,18 +119,23 @@ def _numbered(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     return [msgspec.structs.replace(candidate, place=n) for n, candidate in enumerate(kept)]
 
 
-def _told(candidates: list[_Candidate], actions: Actions, embedder: StaticEmbedder, room: int | None) -> Told:
-    done = actions.told()
-    if room is not None:
-        done = shorten(done, max(room // 3, 1)) if done else ""
+def _told(candidates: list[_Candidate], actions: Actions, embedder: StaticEmbedder, room: int, told: str | None = None) -> Told:
+    """Fill a summary: `room` is for what is said, and for what was done where that is given."""
+    done = actions.told() if told is None else told
     vectors = embedder.vectors([candidate.text for candidate in candidates])
     scores = _scores(candidates, vectors, embedder)
-    chosen = _chosen(candidates, vectors, scores, None if room is None else room - len(done))
+    chosen = _chosen(candidates, vectors, scores, room if told is None else room - len(done))
     said, findings = _shared_out(chosen)
+    spoken = _spoken(said) or done or "Nothing was said."
+    found = tuple(candidate.text for candidate in findings)
+    if told is not None:  # who spoke is said beside the sentences
+        while found and len(done) + len(spoken) + sum(map(len, found)) > room:
+            found = found[:-1]
+        spoken = shorten(spoken, max(room - len(done), 1))
     return Told(
-        summary=_spoken(said) or done or "Nothing was said.",
+        summary=spoken,
         actions=done,
-        key_findings=tuple(candidate.text for candidate in findings),
+        key_findings=found,
         files_mentioned=actions.files,
         tools_used=actions.tools,
         topics=_topics(candidates, embedder),
@@ -143,18 +157,21 @@ def _scores(candidates: Sequence[_Candidate], vectors: Matrix, embedder: StaticE
 
 def _informative(text: str, embedder: StaticEmbedder) -> float:
     """Return, from 0 to 1, how much the words of a sentence tell apart: many rare ones are better than few."""
-    words = {part for raw in raw_tokens(fold(text)) for part in parts_of(raw)}
+    words = {part for raw in raw_tokens(fold(text)) for part in _parts(raw)}
     weight = sum(max(embedder.rarity(word) - 1.0, 0.0) for word in words)
     return weight / (weight + 8.0)
 
 
-def _chosen(candidates: Sequence[_Candidate], vectors: Matrix, scores: Sequence[float], room: int | None) -> list[tuple[float, _Candidate]]:
+def _chosen(candidates: Sequence[_Candidate], vectors: Matrix, scores: Sequence[float], room: int) -> list[tuple[float, _Candidate]]:
     """Choose the best that say something new, until there are enough or the room is used up."""
     chosen: list[int] = []
     used = 0
-    for n in sorted(range(len(candidates)), key=lambda one: (-scores[one], one)):
+    best = sorted(range(len(candidates)), key=lambda one: (-scores[one], one))
+    asked = (n for n, one in enumerate(candidates) if one.speaker == "user" and "chatter" not in one.does)
+    request = next(asked, None)  # what was asked first is told in any case
+    for n in best if request is None else [request, *(one for one in best if one != request)]:
         cost = len(candidates[n].text) + 1
-        if room is not None and used + cost > room and chosen:
+        if used + cost > room and chosen:
             continue
         if chosen and float(np.max(vectors[chosen] @ vectors[n])) >= _NEARLY_THE_SAME:
             continue
@@ -162,7 +179,7 @@ def _chosen(candidates: Sequence[_Candidate], vectors: Matrix, scores: Sequence[
         used += cost
         if len(chosen) == _SAID_MAX + _FINDINGS_MAX:
             break
-    if room is not None and used > room and chosen:  # not even one fits whole
+    if used > room and chosen:  # not even one fits whole
         only = candidates[chosen[0]]
         return [(scores[chosen[0]], msgspec.structs.replace(only, text=shorten(only.text, max(room, 1))))]
     return [(scores[n], candidates[n]) for n in chosen]
@@ -210,14 +227,24 @@ def _topics(candidates: Sequence[_Candidate], embedder: StaticEmbedder) -> tuple
     counts: Counter[str] = Counter()
     spelled: dict[str, Counter[str]] = {}
     for candidate in candidates:
-        for raw in dict.fromkeys(raw_tokens(candidate.text)):
-            words = terms(raw)
-            if words and len(raw) >= _TOPIC_CHARS_MIN and not raw.isdecimal():
-                counts[words[0]] += 1
-                spelled.setdefault(words[0], Counter())[raw] += 1
+        for raw in dict.fromkeys(raw_tokens(_PATH.sub(" ", candidate.text))):
+            term = _term(raw)
+            if term and len(raw) >= _TOPIC_CHARS_MIN and not raw.isdecimal():
+                counts[term] += 1
+                spelled.setdefault(term, Counter())[raw] += 1
     weighed = {term: count * max(embedder.rarity(fold(_usual(spelled[term])).lower()) - 1.0, 0.1) for term, count in counts.items()}
     best = sorted(weighed, key=lambda term: (-weighed[term], term))[:_TOPICS_MAX]
     return tuple(_usual(spelled[term]) for term in best)
+
+
+@lru_cache(maxsize=50_000)
+def _parts(raw: str) -> tuple[str, ...]:
+    return tuple(parts_of(raw))
+
+
+@lru_cache(maxsize=50_000)
+def _term(raw: str) -> str:
+    return next(iter(terms(raw)), "")
 
 
 def _usual(spellings: Counter[str]) -> str:

@@ -31,12 +31,16 @@ _NOT_PROSE = re.compile(
 _END = re.compile(r"(?<=[.!?…。！？])[\"')\]*_]*\s+(?=[\"'(\[*_`]*[\w`])")  # noqa: RUF001  full stops of other scripts
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|mr|mrs|dr|p\.ex)|\b[A-Za-z])\.$", re.IGNORECASE)
 _EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_TAG = re.compile(r"</?[A-Za-z][\w:-]{0,60}(?:\s[^<>]{0,200})?>")
+_NO_LETTER = re.compile(r"[^\w\s]|[\d_]")
 _LINK = re.compile(r"!?\[([^\]]{1,200})\]\([^)]{1,500}\)")
 
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text in order, each on one line and at most `SENTENCE_CHARS_MAX` characters long."""
-    found = [one for paragraph in _paragraphs(text[:_TEXT_CHARS_MAX]) for one in _split(paragraph)]
+    plain = _TAG.sub(" ", _COLOUR.sub("", text[:_TEXT_CHARS_MAX]))
+    found = [one for paragraph in _paragraphs(plain) for one in _split(paragraph)]
     return [shorten(one, SENTENCE_CHARS_MAX) for one in found if _says_something(one)]
 
 
@@ -56,6 +60,9 @@ def _paragraphs(text: str) -> Iterator[str]:
             held = []
         if is_prose:
             held.append(line[marker.end() :].strip() if marker is not None else line.strip())
+            if line.lstrip().startswith("#"):  # a heading stands alone
+                yield " ".join(held)
+                held = []
     if held:
         yield " ".join(held)
 
@@ -78,5 +85,4 @@ def _says_something(sentence: str) -> bool:
         return False
     if max(map(len, sentence.split())) > _TOKEN_CHARS_MAX and len(sentence.split()) < 2 * _WORDS_MIN:
         return False
-    letters = sum(character.isalpha() or character.isspace() for character in sentence)
-    return letters / len(sentence) >= _LETTERS_SHARE_MIN
+    return 1 - len(_NO_LETTER.findall(sentence)) / len(sentence) >= _LETTERS_SHARE_MIN

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from recollect.store import Store
     from recollect.store.shapes import SearchScope
 
-_MEANING_ABSENT = "not run: there are no embeddings in this version"
+_MEANING_ABSENT = "not run: vectors are made, and not searched in this version"
 
 
 async def search(

@@ -34,6 +34,10 @@ class Conversations:
         """Create a conversation and, where missing, its workspace and project; one that exists is returned as it is."""
         return await self._engine.write(workspace, lambda transaction: create(transaction, conversation, project, inherits=True))
 
+    async def tell(self, workspace: str, conversation_id: str, title: str | None, summary: str, told_to: int) -> None:
+        """Write what a conversation is about, as it was distilled; a title that somebody gave stays."""
+        await self._engine.write(workspace, lambda transaction: _tell(transaction, conversation_id, title, summary, told_to))
+
     async def put_project(self, workspace: str, project: Project) -> None:
         """Write a project that may have no conversation; one that exists is left as it is."""
         await self._engine.write(workspace, lambda transaction: transaction.conversations.put_project(project))
@@ -116,11 +120,22 @@ async def _put(transaction: Transaction, held: Held) -> None:
         await transaction.conversations.update(held)
 
 
+async def _tell(transaction: Transaction, conversation_id: str, title: str | None, summary: str, told_to: int) -> None:
+    held = await transaction.conversations.held(conversation_id)
+    if held is None:
+        return
+    is_ours = held.conversation.title is None or held.has_own_title
+    conversation = _replace(held.conversation, title=title if is_ours else held.conversation.title, summary=summary)
+    told = _replace(held, conversation=conversation, has_own_title=is_ours and title is not None, told_to=told_to)
+    await transaction.conversations.update(sealed(told))
+
+
 async def _change(transaction: Transaction, conversation_id: str, change: ConversationChange, at: datetime) -> ConversationInfo | None:
     held = await transaction.conversations.held(conversation_id)
     if held is None:
         return None
     wanted = {name: value for name, value in msgspec.structs.asdict(change).items() if value is not None}
-    changed = sealed(_replace(held, conversation=_replace(held.conversation, updated_at=at, **wanted)))
+    own_title = held.has_own_title and change.title is None
+    changed = sealed(_replace(held, conversation=_replace(held.conversation, updated_at=at, **wanted), has_own_title=own_title))
     await transaction.conversations.update(changed)
     return changed.conversation

@@ -50,9 +50,9 @@ class Derived:
         by_id = {summary.id: summary for summary in found}
         return [by_id[summary_id] for summary_id in summary_ids if summary_id in by_id]
 
-    async def delete_summaries(self, workspace: str, conversation_id: str) -> None:
-        """Delete every summary of a conversation; they can be made again."""
-        await self._engine.write(workspace, lambda transaction: transaction.derived.delete_summaries(conversation_id))
+    async def forget_distilled(self, workspace: str, conversation_id: str) -> None:
+        """Delete every summary and vector of a conversation; they can be made again."""
+        await self._engine.write(workspace, lambda transaction: _forget_distilled(transaction, workspace, conversation_id))
 
     async def unembedded(self, workspace: str, conversation_id: str, model: str, limit: int) -> list[Unembedded]:
         """Return passages of a conversation that have no vector of a model yet."""
@@ -117,6 +117,14 @@ async def _put_summaries(
         if lease is not None:
             await transaction.jobs.wake(summary.conversation_id, "embed", held.conversation.updated_at)
     return True
+
+
+async def _forget_distilled(transaction: Transaction, workspace: str, conversation_id: str) -> None:
+    held = await existing(transaction, workspace, conversation_id)
+    await transaction.derived.delete_summaries(conversation_id)
+    await transaction.derived.delete_embeddings(conversation_id)
+    await transaction.jobs.wake(conversation_id, "embed", held.conversation.updated_at)
+    await transaction.jobs.wake(conversation_id, "summarize", held.conversation.updated_at)
 
 
 async def _shown(transaction: Transaction, workspace: str, conversation_id: str) -> list[Summary]:

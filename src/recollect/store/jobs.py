@@ -33,7 +33,10 @@ class Jobs:
         await self._engine.write(workspace, lambda transaction: transaction.jobs.wake(conversation_id, kind, at))
 
     async def wake_all(self, workspace: str, kind: JobKind, at: datetime, *, model: str | None = None) -> None:
-        """Have something done for every conversation, or with a model for those that have a passage without a vector of it."""
+        """Have something done for every conversation, or with a model for those that have a passage without a vector of it.
+
+        A job that waits, is being done or is parked stays as it is.
+        """
         await self._engine.write(workspace, lambda transaction: transaction.jobs.wake_all(kind, model, at))
 
     async def lease(self, workspace: str, now: datetime, seconds: float, token: str) -> Lease | None:

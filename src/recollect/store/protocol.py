@@ -183,6 +183,10 @@ class DerivedRows(Protocol):
         """Return the vectors that texts have already in the workspace, by the hash of the text."""
         ...
 
+    async def delete_embeddings(self, conversation_id: str) -> None:
+        """Delete every vector of a conversation's own passages."""
+        ...
+
     async def put_embeddings(self, model: str, embedded: list[Embedded]) -> None:
         """Write vectors of passages, in the place of those of another model; a passage that is gone is left."""
         ...
@@ -224,7 +228,7 @@ class JobRows(Protocol):
         ...
 
     async def wake_all(self, kind: JobKind, model: str | None, at: datetime) -> None:
-        """Wake every conversation, or with a model those that have a passage without a vector of it."""
+        """Write the jobs that are missing: of every conversation, or with a model of those that have a passage without its vector."""
         ...
 
     async def lease(self, now: datetime, until: datetime, token: str, beyond: datetime) -> Lease | None:

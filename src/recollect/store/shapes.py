@@ -150,13 +150,18 @@ class HashRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """A conversation as a store holds it: with the parent it inherits from, where it goes on, and the checksum of its own fields."""
+    """A conversation as a store holds it: with the parent it inherits from, where it goes on, and the checksum of its own fields.
+
+    `has_own_title` says that its title was generated and may be again; `told_to` is the last turn its summary tells of.
+    """
 
     conversation: ConversationInfo
     parent_id: str | None = None
     next_index: int = 0
     next_sequence: int = 0
     checksum: int = 0
+    has_own_title: bool = False
+    told_to: int = -1
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):

@@ -62,6 +62,8 @@ def _show(parser: Parser) -> None:
     parser.add_argument("--last", type=_whole, metavar="N", help="up to this turn")
     parser.add_argument("--recent", type=_whole, metavar="CHARS", help="only the newest turns within so many characters")
     parser.add_argument("--reasoning", action="store_true", help="with the agent's reasoning")
+    parser.add_argument("--summaries", action="store_true", help="its summaries instead of its turns, the highest level first")
+    parser.add_argument("--level", type=_whole, metavar="N", help="only summaries of this level")
     parser.add_argument("--full", action="store_true", help="texts and results in full length")
 
 
@@ -163,6 +165,15 @@ def _copy(parser: Parser) -> None:
     parser.add_argument("target", metavar="TO", help="the store to copy into; what it has already is left, so a copy can be taken up again")
 
 
+def _distill(parser: Parser) -> None:
+    parser.add_argument("--wait", action="store_true", help="do it here and now (default: say what waits)")
+    parser.add_argument("--rebuild", action="store_true", help="delete all summaries and vectors, and make them again under the same ids")
+
+
+def _worker(parser: Parser) -> None:
+    parser.add_argument("--once", action="store_true", help="stop when nothing is due any more")
+
+
 def _config(parser: Parser) -> None:
     parser.add_argument("what", choices=("path", "show"), help="where the file is looked for, or what is set")
 
@@ -190,6 +201,9 @@ COMMANDS: dict[str, Command] = {
     "forget": Command("forget for good: a conversation, a project, a time, an agent", _forget, "conversations:forget"),
     "verify": Command("check a content, or the whole store", _verify, "state:verify"),
     "copy": Command("copy a whole store into another, all workspaces or the one that is named", _copy, "copy:copy"),
+    "summarize": Command("summarise what is due in a conversation, and show it", _id, "distill:summarize"),
+    "distill": Command("make the summaries and vectors that are due", _distill, "distill:distill"),
+    "worker": Command("distil what is recorded, until it is stopped", _worker, "distill:worker"),
     "stats": Command("say how much is remembered", _nothing, "state:stats"),
     "doctor": Command("say whether everything is in order", _nothing, "state:doctor"),
     "config": Command("say where settings come from", _config, "state:config"),

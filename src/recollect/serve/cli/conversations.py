@@ -12,13 +12,14 @@ from recollect.capture.recorded import Said
 from recollect.clock import from_iso
 from recollect.errors import InputError
 from recollect.model import to_json
-from recollect.serve.cli.output import age, complain, count, one_line, print_json, safe, styled, table, width
+from recollect.serve.cli.output import age, complain, count, one_line, print_json, safe, styled, table, width, wrapped
 from recollect.serve.cli.session import command, conversation_of, read_file, wants_json
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
+    from recollect.conversation import Conversation
     from recollect.memory import Memory
     from recollect.model import ConversationInfo, ToolCall, Turn
 
@@ -71,6 +72,8 @@ async def sessions(memory: Memory, options: Namespace) -> int:
 async def show(memory: Memory, options: Namespace) -> int:
     """Show a conversation."""
     conversation = await conversation_of(memory, options.id)
+    if options.summaries:
+        return await _show_summaries(conversation, options)
     if options.recent is not None:
         turns = await conversation.recent_turns(options.recent, limit=1_000)
     else:
@@ -87,6 +90,21 @@ async def show(memory: Memory, options: Namespace) -> int:
         print()
         for line in _shown_turn(turn, memory, options):
             print(line)
+    return 0
+
+
+async def _show_summaries(conversation: Conversation, options: Namespace) -> int:
+    from recollect.serve.cli.summaries import show_summaries  # noqa: PLC0415  only this option needs it
+
+    summaries = await conversation.summaries(options.level)
+    if wants_json(options):
+        print_json({"conversation": to_json(conversation.info), "summaries": to_json(summaries)})
+    else:
+        print(styled(safe(conversation.info.title or "Untitled conversation"), "bold"))
+        if conversation.info.summary:
+            print(wrapped(safe(conversation.info.summary), 0))
+        print()
+        show_summaries(summaries)
     return 0
 
 

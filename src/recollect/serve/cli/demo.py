@@ -13,7 +13,7 @@ import msgspec
 
 from recollect.errors import RecollectError
 from recollect.identity import identity
-from recollect.serve.cli import EXIT_PIPE_CLOSED, main
+from recollect.serve.cli import EXIT_PIPE_CLOSED, main, tour_migration
 from recollect.serve.cli.output import styled
 from recollect.serve.cli.tour import CHAT, PROJECT, REQUESTS
 
@@ -48,6 +48,12 @@ def demo(options: Namespace) -> int:
     )
     tour.step("A branch inherits what came before it.", "conversations")
     tour.step("Export it, to keep or to move.", "export", conversation[:8], "--output", str(exported))
+    migration = folder / "migration.jsonl"
+    migration.write_bytes(b"\n".join(msgspec.json.encode(request) for request in tour_migration.requests()) + b"\n")
+    long = identity("conversation", tour.workspace, identity("project", tour.workspace, "name", PROJECT), None, tour_migration.CHAT)
+    tour.step("A long conversation comes in: a service moved to another database, module by module.", "ingest", str(migration))
+    tour.step("Condense it. No model is asked; a program that uses the library does this in the background.", "distill", "--wait")
+    tour.step("What is left of its first weeks is a summary of summaries.", "show", long[:8], "--summaries", "--level", "2")
     tour.step("Every record is still what was written.", "verify")
 
     program = "recollect" if shutil.which("recollect") else os.path.relpath(sys.argv[0])

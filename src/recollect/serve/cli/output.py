@@ -76,6 +76,13 @@ def width() -> int:
     return max(found, _WIDTH_MIN)
 
 
+def wrapped(text: str, indent: int = 7) -> str:
+    """Return a text in lines as wide as the terminal; those after the first are indented."""
+    import textwrap  # noqa: PLC0415  only long texts need it
+
+    return "\n".join(textwrap.wrap(text, width(), subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False))
+
+
 def print_json(value: object) -> None:
     """Print one JSON document."""
     print(msgspec.json.encode(to_json(value)).decode())

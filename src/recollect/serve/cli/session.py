@@ -35,7 +35,7 @@ def with_memory(options: Namespace, work: Callable[[Memory, Namespace], Awaitabl
 
 
 async def _opened(settings: Settings, options: Namespace, work: Callable[[Memory, Namespace], Awaitable[_T]]) -> _T:
-    memory = await Memory.open(settings=settings, threads=False)
+    memory = await Memory.open(settings=settings, worker=False, threads=False)
     try:
         result = await work(memory, options)
         await memory.save()

@@ -47,8 +47,9 @@ def _told(counted: Stats) -> list[tuple[str, str]]:
         ("turns", f"{counted.turns:,}"),
         ("messages", f"{counted.messages:,}"),
         ("tool calls", f"{counted.tool_calls:,}"),
-        ("passages", f"{counted.passages:,}"),
+        ("passages", f"{counted.passages:,}, {counted.embedded:,} embedded"),
         ("summaries", summaries),
+        ("jobs", ", ".join(f"{number:,} {state}" for state, number in counted.jobs.items())),
         ("size", size(counted.size_bytes) if counted.size_bytes else "the server's own affair"),
     ]
 

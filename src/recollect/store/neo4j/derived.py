@@ -253,6 +253,17 @@ class Neo4jDerived:
         )
         return {row[0]: quantised(row[1], row[2]) for row in rows}
 
+    async def delete_embeddings(self, conversation_id: str) -> None:
+        """Delete every vector of a conversation's own passages."""
+        await self._connection.run(
+            """
+            MATCH (p:Passage) WHERE p.workspace = $workspace AND p.conversation_id = $conversation_id AND p.turn_index >= 0
+            REMOVE p.embedding, p.embedding_scale, p.embedding_hash, p.embedding_model
+            """,
+            workspace=self._workspace,
+            conversation_id=conversation_id,
+        )
+
     async def put_embeddings(self, model: str, embedded: list[Embedded]) -> None:
         """Write vectors of passages, as numbers that a query and the vector index can use."""
         await self._connection.run(

@@ -42,14 +42,15 @@ class Neo4jJobs:
         )
 
     async def wake_all(self, kind: JobKind, model: str | None, at: datetime) -> None:
-        """Wake every conversation, or with a model those that have a passage without a vector of it."""
+        """Write the jobs that are missing: of every conversation, or with a model of those that have a passage without its vector."""
         await self._connection.run(
             """
             MATCH (:Workspace {name: $workspace})-[:HAS_PROJECT]->()-[:HAS_CONVERSATION]->(c)
-            WHERE $model IS NULL OR EXISTS {
+            WHERE ($model IS NULL OR EXISTS {
                 MATCH (p:Passage) WHERE p.workspace = $workspace AND p.conversation_id = c.uuid AND p.turn_index >= 0
                     AND coalesce(p.embedding_model, '') <> $model
-            }
+            })
+                AND NOT EXISTS { MATCH (:Job {workspace: $workspace, uuid: c.uuid + ':' + $kind}) }
             WITH c, $kind AS kind, $at AS since
             """
             + PUT_JOB,

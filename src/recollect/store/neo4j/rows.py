@@ -109,7 +109,8 @@ def conversation_properties(held: Held) -> Properties:
     """Return every property of a conversation, None for those that are to go."""
     plain = {name: _plain(name, value) for name, value in msgspec.structs.asdict(held.conversation).items() if name != "project"}
     plain["uuid"] = plain.pop("id")
-    return {**plain, "next_index": held.next_index, "next_sequence": held.next_sequence, "checksum": held.checksum}
+    own = {"next_index": held.next_index, "next_sequence": held.next_sequence, "checksum": held.checksum}
+    return {**plain, **own, "has_own_title": held.has_own_title, "told_to": held.told_to}
 
 
 def held_of(row: list[Any]) -> Held:
@@ -122,6 +123,8 @@ def held_of(row: list[Any]) -> Held:
             next_index=properties["next_index"],
             next_sequence=properties["next_sequence"],
             checksum=properties["checksum"],
+            has_own_title=properties.get("has_own_title", False),
+            told_to=properties.get("told_to", -1),
         )
 
 

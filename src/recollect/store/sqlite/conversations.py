@@ -118,9 +118,9 @@ class SqliteConversations:
             """
             insert into conversation (workspace_pk, project_pk, number, uuid, title, tags, status, summary, agent, external_id, cwd,
                 created_at, updated_at, turn_count, message_count, next_index, next_sequence, last_message, branch_of, from_turn, checksum,
-                parent_pk)
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-                (select pk from conversation where workspace_pk = ?1 and uuid = ?22))
+                has_own_title, told_to, parent_pk)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+                (select pk from conversation where workspace_pk = ?1 and uuid = ?24))
             """,
             (
                 workspace_pk,
@@ -147,8 +147,8 @@ class SqliteConversations:
             """
             update conversation set uuid = ?2, title = ?3, tags = ?4, status = ?5, summary = ?6, agent = ?7, external_id = ?8, cwd = ?9,
                 created_at = ?10, updated_at = ?11, turn_count = ?12, message_count = ?13, next_index = ?14, next_sequence = ?15,
-                last_message = ?16, branch_of = ?17, from_turn = ?18, checksum = ?19,
-                parent_pk = (select pk from conversation parent where parent.workspace_pk = conversation.workspace_pk and uuid = ?20)
+                last_message = ?16, branch_of = ?17, from_turn = ?18, checksum = ?19, has_own_title = ?20, told_to = ?21,
+                parent_pk = (select pk from conversation parent where parent.workspace_pk = conversation.workspace_pk and uuid = ?22)
             where uuid = ?2 and workspace_pk = (select pk from workspace where name = ?1)
             """,
             (self._workspace, *conversation_row(held), held.parent_id),

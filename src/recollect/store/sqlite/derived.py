@@ -92,6 +92,13 @@ class SqliteDerived:
         key = self._connection.value("select pk from workspace where name = ?", (self._workspace,))
         return (1, 0) if key is None else workspace_range(int(key))
 
+    async def delete_embeddings(self, conversation_id: str) -> None:
+        """Delete every vector of a conversation's own passages."""
+        self._connection.run(
+            "delete from embedding where number between ? and ?",
+            conversation_range_of(self._connection, self._workspace, conversation_id),
+        )
+
     async def put_embeddings(self, model: str, embedded: list[Embedded]) -> None:
         """Write vectors of passages."""
         self._connection.run_many(

@@ -52,7 +52,7 @@ class SqliteJobs:
         )
 
     async def wake_all(self, kind: JobKind, model: str | None, at: datetime) -> None:
-        """Wake every conversation, or with a model those that have a passage without a vector of it."""
+        """Write the jobs that are missing: of every conversation, or with a model of those that have a passage without its vector."""
         self._connection.run(
             """
             insert into job (conversation_pk, kind, state, again, attempts, since, due_at)
@@ -62,8 +62,7 @@ class SqliteJobs:
                     left join turn t on t.pk = p.turn_pk left join summary s on s.pk = p.summary_pk
                     left join embedding e on e.number = p.number and e.model = ?3
                 where e.number is null))
-            on conflict (conversation_pk, kind) do update set again = 1, attempts = case state when 'parked' then 0 else attempts end,
-                state = case state when 'parked' then 'ready' else state end
+            on conflict (conversation_pk, kind) do nothing
             """,
             (self._workspace, kind, model, iso(at)),
         )

@@ -345,6 +345,9 @@ alter table conversation drop column next_passage;
 """
 
 _DISTILLING: LiteralString = """
+alter table conversation add column has_own_title integer not null default 0;
+alter table conversation add column told_to integer not null default -1;
+
 create table job (
     pk integer primary key,
     conversation_pk integer not null references conversation (pk) on delete cascade,

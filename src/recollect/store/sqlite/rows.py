@@ -29,7 +29,8 @@ SELECT_TURN: LiteralString = """
 """
 SELECT_CONVERSATION: LiteralString = """
     select c.uuid, c.title, c.tags, c.status, c.summary, c.agent, c.external_id, c.cwd, c.created_at, c.updated_at, c.turn_count,
-        c.message_count, c.last_message, c.branch_of, c.from_turn, p.uuid, p.name, c.checksum, c.next_index, c.next_sequence, parent.uuid
+        c.message_count, c.last_message, c.branch_of, c.from_turn, p.uuid, p.name, c.checksum, c.next_index, c.next_sequence, parent.uuid,
+        c.has_own_title, c.told_to
     from conversation c join workspace w on w.pk = c.workspace_pk join project p on p.pk = c.project_pk
         left join conversation parent on parent.pk = c.parent_pk
 """
@@ -73,7 +74,10 @@ def readable() -> Generator[None]:
 def held_of(row: Row) -> Held:
     """Read a row of `SELECT_CONVERSATION`."""
     with readable():
-        return Held(conversation=_conversation(row), parent_id=row[20], next_index=row[18], next_sequence=row[19], checksum=row[17])
+        return Held(
+            conversation=_conversation(row), parent_id=row[20], next_index=row[18], next_sequence=row[19], checksum=row[17],
+            has_own_title=bool(row[21]), told_to=row[22],
+        )  # fmt: skip
 
 
 def _conversation(row: Row) -> ConversationInfo:
@@ -85,12 +89,12 @@ def _conversation(row: Row) -> ConversationInfo:
 
 
 def conversation_row(held: Held) -> Row:
-    """Write the columns of a conversation, from its uuid to its checksum."""
+    """Write the columns of a conversation, from its uuid on, but for its parent."""
     one = held.conversation
     return (
         one.id, one.title, as_json(one.tags), one.status, one.summary, one.agent, one.external_id, one.cwd, iso(one.created_at),
         iso(one.updated_at), one.turn_count, one.message_count, held.next_index, held.next_sequence, one.last_message, one.branch_of,
-        one.from_turn, held.checksum,
+        one.from_turn, held.checksum, held.has_own_title, held.told_to,
     )  # fmt: skip
 
 

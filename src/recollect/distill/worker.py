@@ -1,0 +1,326 @@
+"""Jobs done: vectors for what has none, summaries for what is due, what a conversation is about; idempotent, and fenced by a lease.
+
+Any number of workers may run, in any number of processes. A worker that dies leaves its job to the next one, once its
+lease has run out; one that was thought dead writes nothing any more, because its lease is looked at in the transaction
+that writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from recollect.distill.actions import Actions
+from recollect.distill.embedders import default_embedder
+from recollect.distill.extractive import AUTHOR, Told, fold_summaries, summarise_turns
+from recollect.distill.models import Asked, summaries_text, told_by, turns_text
+from recollect.distill.plan import Triggers, Window, fold_windows, turn_windows
+from recollect.distill.telling import title_of
+from recollect.distill.vectors import quantised
+from recollect.errors import ModelError, NotFoundError
+from recollect.identity import content_hash, identity
+from recollect.limits import TURNS_PER_PAGE
+from recollect.model import Summary
+from recollect.quoting import key_text, summary_text
+from recollect.store.shapes import Embedded, SummarySize, TurnRange
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+    from recollect.clock import Clock, Ids
+    from recollect.config import Settings
+    from recollect.distill.embedders import Embedder
+    from recollect.distill.metrics import Metrics
+    from recollect.distill.models import SummaryModel
+    from recollect.model import Turn
+    from recollect.store import Store
+    from recollect.store.shapes import Lease, Unembedded, Vector
+
+_T = TypeVar("_T")
+LEASE_SECONDS = 120.0
+_PASSAGES_PER_PAGE = 256
+_ERROR_CHARS_MAX = 300
+_VECTORS_REMEMBERED_MAX = 10_000
+
+
+class _LeaseLostError(Exception):
+    """Somebody else does this job now."""
+
+
+def triggers_of(settings: Settings) -> Triggers:
+    """Return when to summarise, as the settings say it."""
+    distill = settings.distill
+    shares = [distill.every_chars, None if distill.context_share is None else int(distill.context_share * distill.context_chars)]
+    folds = [distill.fold_chars, None if distill.fold_share is None else int(distill.fold_share * distill.context_chars)]
+    return Triggers(
+        turns=distill.every_turns,
+        messages=distill.every_messages or settings.agent.memory.summarization.every_n_messages,
+        chars=min((share for share in shares if share is not None), default=None),
+        keep_raw_turns=distill.keep_raw_turns,
+        oversized_chars=distill.oversized_chars,
+        fold_chars=min(fold for fold in folds if fold is not None),
+    )
+
+
+class Worker:
+    """Does the jobs of one workspace, one after the other."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        clock: Clock,
+        ids: Ids,
+        *,
+        metrics: Metrics,
+        embedder: Embedder | None = None,
+        model: SummaryModel | None = None,
+    ) -> None:
+        self._store = store
+        self._workspace = settings.workspace
+        self._settings = settings
+        self._triggers = triggers_of(settings)
+        self._clock = clock
+        self._ids = ids
+        self._metrics = metrics
+        self._embedder = embedder
+        self._model = model
+        self._remembered: OrderedDict[tuple[str, str], Vector] = OrderedDict()
+
+    async def wake_stale(self) -> None:
+        """Have everything embedded that has no vector of the model that is used now."""
+        if self._settings.agent.memory.embeddings.enabled:
+            await self._store.jobs.wake_all(self._workspace, "embed", self._clock.now(), model=self._chosen_embedder().name)
+
+    async def drain(self) -> int:
+        """Do jobs until none is due; returns how many."""
+        done = 0
+        while await self.step():
+            done += 1
+        return done
+
+    async def step(self) -> bool:
+        """Do the job that has been due the longest; False when none is."""
+        lease = await self._store.jobs.lease(self._workspace, self._clock.now(), LEASE_SECONDS, self._ids.fresh())
+        if lease is None:
+            return False
+        try:
+            await self._done(lease)
+        except _LeaseLostError:
+            return True
+        except NotFoundError:  # the conversation went meanwhile, and its job with it
+            return True
+        except Exception as error:  # noqa: BLE001  whatever it was, the job is tried again, and parked with what happened
+            said = f"{type(error).__name__}: {error}"[:_ERROR_CHARS_MAX]
+            await self._store.jobs.fail(self._workspace, lease, self._clock.now(), said, random.random())  # noqa: S311  jitter
+            return True
+        await self._store.jobs.finish(self._workspace, lease)
+        return True
+
+    async def _done(self, lease: Lease) -> None:
+        memory = self._settings.agent.memory
+        if lease.kind == "embed" and memory.embeddings.enabled:
+            await self._embed(lease)
+        elif lease.kind == "summarize" and self._settings.distill.enabled and memory.summarization.enabled:
+            await self._summarise(lease)
+
+    async def _beat(self, lease: Lease) -> None:
+        """Hold the job for longer, or stop."""
+        if not await self._store.jobs.extend(self._workspace, lease, self._clock.now(), LEASE_SECONDS):
+            raise _LeaseLostError
+
+    # Vectors
+
+    def _chosen_embedder(self) -> Embedder:
+        if self._embedder is None:
+            chosen = self._settings.agent.memory.embeddings
+            if chosen.endpoint is None:
+                self._embedder = default_embedder()
+            else:
+                from recollect.distill.endpoint import EndpointEmbedder  # noqa: PLC0415  only those who name an endpoint need it
+
+                self._embedder = EndpointEmbedder(chosen)
+        return self._embedder
+
+    async def _embed(self, lease: Lease) -> None:
+        embedder = self._chosen_embedder()
+        while True:
+            page = await self._store.derived.unembedded(self._workspace, lease.conversation_id, embedder.name, _PASSAGES_PER_PAGE)
+            if not page:
+                return
+            texts = await self._texts(page)
+            hashes = [content_hash(text) for text in texts]
+            started = time.perf_counter()
+            made = self._vectors(embedder, texts, hashes)
+            vectors = await made if embedder is default_embedder() else await self._held(lease, made)
+            self._metrics.embedded(len(texts), time.perf_counter() - started)
+            embedded = [
+                Embedded(key=one.key, text_hash=text_hash, vector=vectors[text_hash]) for one, text_hash in zip(page, hashes, strict=True)
+            ]
+            await self._beat(lease)
+            await self._store.derived.put_embeddings(self._workspace, embedder.name, embedded)
+
+    async def _texts(self, page: Sequence[Unembedded]) -> list[str]:
+        """Return what passages are searched by."""
+        turn_ids = list(dict.fromkeys(one.owner_id for one in page if one.level == 0))
+        turns = {turn.id: turn for turn in await self._store.turns.by_id(self._workspace, turn_ids)}
+        summary_ids = list(dict.fromkeys(one.owner_id for one in page if one.level > 0))
+        summaries = {one.id: one for one in await self._store.derived.summaries_by_id(self._workspace, summary_ids)}
+        return [
+            key_text(turns[one.owner_id], one.passage) if one.owner_id in turns
+            else summary_text(summaries[one.owner_id]) if one.owner_id in summaries
+            else one.passage.terms
+            for one in page
+        ]  # fmt: skip
+
+    async def _vectors(self, embedder: Embedder, texts: Sequence[str], hashes: Sequence[str]) -> dict[str, Vector]:
+        """Return the vector of each text: remembered, known to the store, or made now."""
+        wanted = dict(zip(hashes, texts, strict=True))
+        found = {one: self._remembered[embedder.name, one] for one in wanted if (embedder.name, one) in self._remembered}
+        missing = [one for one in wanted if one not in found]
+        if missing and embedder is not default_embedder():  # looking one up costs more than making it anew with the shipped one
+            found |= await self._store.derived.known_vectors(self._workspace, embedder.name, missing)
+            missing = [one for one in wanted if one not in found]
+        if missing:
+            made = quantised(await embedder.embed([wanted[one] for one in missing]))
+            found |= dict(zip(missing, made, strict=True))
+        if embedder is not default_embedder():
+            self._remember(embedder.name, found)
+        return found
+
+    def _remember(self, name: str, found: dict[str, Vector]) -> None:
+        self._remembered |= {(name, text_hash): vector for text_hash, vector in found.items()}
+        while len(self._remembered) > _VECTORS_REMEMBERED_MAX:
+            self._remembered.popitem(last=False)
+
+    async def _held(self, lease: Lease, work: Awaitable[_T]) -> _T:
+        """Wait for something slow, holding the job all the while."""
+        task = asyncio.ensure_future(work)
+        try:
+            while not (await asyncio.wait([task], timeout=LEASE_SECONDS / 4))[0]:
+                await self._beat(lease)
+        except BaseException:
+            task.cancel()
+            raise
+        return task.result()
+
+    # Summaries
+
+    async def _summarise(self, lease: Lease) -> None:
+        conversation_id = lease.conversation_id
+        made = 0
+        while True:
+            sizes = await self._store.turns.sizes(self._workspace, conversation_id)
+            shown = [_size(one) for one in await self._store.derived.shown_summaries(self._workspace, conversation_id)]
+            windows = turn_windows(sizes, shown, self._triggers)
+            levels = sorted({one.level for one in shown})
+            folds = [window for level in levels for window in fold_windows(shown, level, self._triggers)]
+            for window in (*windows, *folds):
+                await self._beat(lease)
+                if not await self._written(lease, window):
+                    break  # a turn changed meanwhile: look again
+                made += 1
+            else:
+                if windows or folds:
+                    continue
+                break
+        await self._tell(conversation_id, made=made > 0, turns=len(sizes))
+
+    async def _written(self, lease: Lease, window: Window) -> bool:
+        """Summarise a window; False when what it covers has changed meanwhile."""
+        started = time.perf_counter()
+        unless: dict[str, str] = {}
+        if window.level == 1:
+            turns = await self._store.turns.by_id(self._workspace, list(window.source_ids))
+            if len(turns) != len(window.source_ids):
+                return False
+            unless = {turn.id: turn.content_hash for turn in turns}
+            facts = summarise_turns(turns)
+            text, count = turns_text(turns), len(turns)
+        else:
+            low = await self._store.derived.summaries_by_id(self._workspace, list(window.source_ids))
+            if len(low) != len(window.source_ids):
+                return False
+            facts = fold_summaries(low, await self._actions(lease.conversation_id, window))
+            text, count = summaries_text(low), sum(one.turn_count for one in low)
+        told, author = await self._told(lease, Asked(level=window.level, text=text, facts=facts))
+        summary = self._summary(lease.conversation_id, window, told, author, count)
+        written = await self._store.derived.put_summaries(self._workspace, [summary], lease=lease, unless=unless)
+        if written:
+            self._metrics.summarised(time.perf_counter() - started)
+        else:
+            await self._beat(lease)  # tells a lost lease from a changed turn
+        return written
+
+    async def _told(self, lease: Lease, asked: Asked) -> tuple[Told, str]:
+        """Return what the model says, or the extractive summary when there is none or it is of no use; and who wrote it."""
+        if self._model is None:
+            return asked.facts, AUTHOR
+        try:
+            told = await self._held(lease, told_by(self._model, asked, self._settings.distill.model_seconds_max))
+        except ModelError:
+            self._metrics.fell_back()
+            return asked.facts, AUTHOR
+        return told, self._model.name
+
+    async def _actions(self, conversation_id: str, window: Window) -> Actions:
+        """Return what the tools did in a stretch of turns, read in pages."""
+        actions = Actions()
+        first = window.first_turn
+        while True:
+            span = TurnRange(first=first, last=window.last_turn, limit=TURNS_PER_PAGE)
+            page = await self._store.turns.history(self._workspace, conversation_id, span)
+            for turn in page:
+                actions.add(turn)
+            if len(page) < TURNS_PER_PAGE:
+                return actions
+            first = page[-1].index + 1
+
+    def _summary(self, conversation_id: str, window: Window, told: Told, author: str, turn_count: int) -> Summary:
+        own_id = identity("summary", conversation_id, window.level, window.source_ids[0], window.source_ids[-1])
+        return Summary(
+            id=own_id, conversation_id=conversation_id, level=window.level, summary=told.summary, actions=told.actions,
+            key_findings=told.key_findings, files_mentioned=told.files_mentioned, tools_used=told.tools_used, topics=told.topics,
+            first_turn=window.first_turn, last_turn=window.last_turn, turn_count=turn_count, char_count=told.chars, author=author,
+            created_at=self._clock.now(), source_ids=window.source_ids,
+        )  # fmt: skip
+
+    # What a conversation is about
+
+    async def _tell(self, conversation_id: str, *, made: bool, turns: int) -> None:
+        """Write a title and a summary, when there is something new to tell."""
+        held = await self._store.conversations.held(self._workspace, conversation_id)
+        if held is None or not turns:
+            return
+        grown = held.next_index - 1 - held.told_to
+        if held.conversation.summary is not None and not made and grown < (self._triggers.turns or 1):
+            return
+        shown = await self._store.derived.shown_summaries(self._workspace, conversation_id)
+        recent = await self._store.turns.history(self._workspace, conversation_id, TurnRange(limit=_RECENT_TURNS_MAX, newest=True))
+        first = await self._store.turns.history(self._workspace, conversation_id, TurnRange(limit=1))
+        told = _about(shown, recent)
+        title = title_of(first, held.conversation.title if held.has_own_title else None)
+        await self._store.conversations.tell(self._workspace, conversation_id, title, told, held.next_index - 1)
+
+
+_RECENT_TURNS_MAX = 3
+
+
+def _size(summary: Summary) -> SummarySize:
+    return SummarySize(summary.id, summary.level, summary.first_turn, summary.last_turn, summary.char_count, summary.source_ids)
+
+
+def _about(shown: Sequence[Summary], recent: Sequence[Turn]) -> str:
+    """Return what a conversation came to, from its highest summaries and its last turns."""
+    highest = max((one.level for one in shown), default=0)
+    top = [one for one in shown if one.level == highest]
+    if not top:
+        return summarise_turns(recent).summary
+    last = summarise_turns([turn for turn in recent if turn.index > top[-1].last_turn] or recent)
+    newest = msgspec.structs.replace(top[-1], summary=last.summary, key_findings=(), char_count=last.chars)
+    return fold_summaries([*top, newest], Actions()).summary
