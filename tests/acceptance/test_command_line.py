@@ -78,7 +78,15 @@ def ingested(shell: Shell) -> str:
 def test_the_tour_records_lists_shows_finds_branches_exports_and_verifies(shell: Shell) -> None:
     told = shell.run("demo")
     expected = ("4 created", "$ recollect conversations", "Fix login crash", "$ recollect search", "**token**", "$ recollect branch")
-    for part in (*expected, "$ recollect export", "intact: 6 records checked", "What next?", "[redacted:url-password]"):
+    for part in (
+        *expected,
+        "$ recollect export",
+        "1 of level 2",
+        "turns 0–47 · level 2 · extractive",
+        "intact: 67 records checked",
+        "What next?",
+        "[redacted:url-password]",
+    ):
         assert part in told, part
     assert "s3cr3t-pw" not in told
     assert not (shell.folder / "memory.db").exists(), "the tour has a file of its own"

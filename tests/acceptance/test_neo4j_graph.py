@@ -12,6 +12,7 @@ import pytest
 from neo4j import AsyncDriver, AsyncGraphDatabase
 
 from recollect.clock import CountedIds, ManualClock
+from recollect.distill.embedders import default_embedder
 from recollect.memory import Memory
 from recollect.model import Insight, Reference, Scope, Summary
 
@@ -278,3 +279,49 @@ async def test_conversations_by_tag_and_status(graph: Graph) -> None:
     assert await graph.ask(query, tag="auth", status="active") == [["Fix login", 2, True]]
     assert await graph.ask(query, tag="auth", status="archived") == [["Fix login", 1, False]]
     assert await graph.ask(query, tag="other", status="active") == []
+
+
+async def test_raw_characters_that_no_level_1_summary_covers(graph: Graph) -> None:
+    rows = await graph.ask(
+        """
+        MATCH (c:Conversation {workspace: $w, title: 'Fix login', status: 'active'})-[:HAS_TURN]->(t)
+        WHERE NOT EXISTS { (:Summary {level: 1})-[:SUMMARIZES]->(t) }
+        RETURN count(t), sum(t.char_count) > 0
+        """
+    )
+    assert rows == [[1, True]]
+
+
+async def test_level_1_summaries_that_are_not_yet_in_level_2(graph: Graph) -> None:
+    query: LiteralString = """
+        MATCH (s:Summary {workspace: $w, level: 1}) WHERE NOT EXISTS { (:Summary {level: 2})-[:SUMMARIZES]->(s) } RETURN s.uuid
+    """
+    assert await graph.ask(query) == []
+    await graph.ask("MATCH (:Summary {workspace: $w, level: 2})-[r:SUMMARIZES]->() DELETE r")
+    assert await graph.ask(query) == [["s1"]]
+
+
+async def test_cosine_over_turns_and_summaries_through_their_passages(graph: Graph, neo4j_url: str) -> None:
+    async with await Memory.open(neo4j_url, workspace=graph.workspace) as memory:
+        await memory.distill()
+    near = default_embedder().vectors(["user: Fix the login bug"])[0].tolist()
+    rows = await graph.ask(
+        """
+        MATCH (p:Passage {workspace: $w}) WHERE p.embedding IS NOT NULL
+        MATCH (owner)-[:HAS_PASSAGE]->(p)
+        WITH labels(owner)[0] AS kind, 2 * vector.similarity.cosine(p.embedding, $near) - 1 AS cosine, p.text AS text
+        RETURN kind, text, cosine ORDER BY cosine DESC
+        """,
+        near=near,
+    )
+    assert {row[0] for row in rows} == {"Turn", "Summary"}
+    assert rows[0][1] == "Fix the login bug"
+    assert -1.001 <= rows[-1][2] <= rows[0][2] <= 1.001
+    indexed = await graph.ask(
+        """
+        CALL db.index.vector.queryNodes('passage_embedding', 500, $near) YIELD node, score WHERE node.workspace = $w
+        RETURN node.text, score
+        """,
+        near=near,
+    )
+    assert indexed
