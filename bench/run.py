@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
+
+os.environ["RECOLLECT_WORKER"] = "off"  # what is measured is measured alone
 
 from bench import cold_start, distill, record, redaction, stores  # noqa: E402  the path comes first
 

@@ -17,7 +17,6 @@ from recollect.conversation import Conversation
 from recollect.distill.metrics import Metrics
 from recollect.errors import InputError, NotFoundError
 from recollect.identity import identity
-from recollect.importing import Importer
 from recollect.limits import NAME_CHARS_MAX, PATH_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX, TITLE_CHARS_MAX
 from recollect.mirror import Mirror
 from recollect.model import ConversationInfo, Forgotten, Project, Recorded, SearchResult, Session, Stats, Turn, Verification
@@ -336,6 +335,8 @@ class Memory:
         The same document again changes nothing; another conversation under its id is a `ConflictError`, unless it is to
         be replaced.
         """
+        from recollect.importing import Importer  # noqa: PLC0415  only those who import need it
+
         created = await Importer(self.store, self.workspace, self.recorder, self.ids).read(document, replace=replace, new_id=new_id)
         await self.mirrored(created.id)
         return Conversation(self, created)

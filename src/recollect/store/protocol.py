@@ -18,7 +18,7 @@ that branches still show over to one of them, under ids that follow from it, unl
 silently.
 
 What this means is written once, in the facets (`conversations`, `turns`, `derived`, `audit`). A backend is an `Engine`
-that runs units of work, and a `Transaction` of four groups of queries with their row mapping; it decides nothing.
+that runs units of work, and a `Transaction` of five groups of queries with their row mapping; it decides nothing.
 """
 
 from __future__ import annotations

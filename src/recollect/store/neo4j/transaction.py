@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Neo4jTransaction:
-    """The four groups of queries in one transaction."""
+    """The five groups of queries in one transaction."""
 
     def __init__(self, connection: Connection, workspace: str) -> None:
         self.conversations = Neo4jConversations(connection, workspace)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from recollect.errors import InputError
 from recollect.running import run_now
-from recollect.store.sqlite.audit import file_damage, index_damage
 from recollect.store.sqlite.database import Database
 from recollect.store.sqlite.transaction import SqliteTransaction
 
@@ -40,6 +39,8 @@ class SqliteEngine:
 
     async def damage(self) -> list[Damage]:
         """Check the file, then its full-text index."""
+        from recollect.store.sqlite.audit import file_damage, index_damage  # noqa: PLC0415  only who verifies needs it
+
         return [*await self._database.read_afresh(file_damage), *await self._database.write(index_damage)]
 
     async def size_bytes(self) -> int:

@@ -1,25 +1,39 @@
-"""What a unit of work sees of one workspace in SQLite."""
+"""What a unit of work sees of one workspace in SQLite; what few need is imported when it is asked for, for a prompt may be waiting."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recollect.store.sqlite.audit import SqliteAudit
 from recollect.store.sqlite.conversations import SqliteConversations
-from recollect.store.sqlite.derived import SqliteDerived
 from recollect.store.sqlite.jobs import SqliteJobs
 from recollect.store.sqlite.turns import SqliteTurns
 
 if TYPE_CHECKING:
+    from recollect.store.sqlite.audit import SqliteAudit
     from recollect.store.sqlite.database import Connection
+    from recollect.store.sqlite.derived import SqliteDerived
 
 
 class SqliteTransaction:
-    """The four groups of queries on one connection."""
+    """The five groups of queries on one connection."""
 
     def __init__(self, connection: Connection, workspace: str) -> None:
+        self._connection = connection
+        self._workspace = workspace
         self.conversations = SqliteConversations(connection, workspace)
         self.turns = SqliteTurns(connection, workspace)
-        self.derived = SqliteDerived(connection, workspace)
         self.jobs = SqliteJobs(connection, workspace)
-        self.audit = SqliteAudit(connection, workspace)
+
+    @property
+    def derived(self) -> SqliteDerived:
+        """What was worked out from turns."""
+        from recollect.store.sqlite.derived import SqliteDerived  # noqa: PLC0415  see above
+
+        return SqliteDerived(self._connection, self._workspace)
+
+    @property
+    def audit(self) -> SqliteAudit:
+        """Questions about the store itself."""
+        from recollect.store.sqlite.audit import SqliteAudit  # noqa: PLC0415  see above
+
+        return SqliteAudit(self._connection, self._workspace)
