@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from recollect.capture.growth import grown
 from recollect.capture.paths import place_of
-from recollect.capture.recorded import Said, listed_turns, said_turn
-from recollect.capture.turns import with_status
 from recollect.checks import checked_count
 from recollect.compose.fitting import fit_turn
 from recollect.errors import InputError, NotFoundError, StoreBusyError
@@ -23,6 +20,7 @@ if TYPE_CHECKING:
 
     from recollect.capture.paths import Place
     from recollect.capture.reading import Reading
+    from recollect.capture.recorded import Said
     from recollect.memory import Memory
     from recollect.model import ConversationInfo
     from recollect.recorder import OnEdit, Result
@@ -74,6 +72,8 @@ class Conversation:
         turn is returned; a past that was edited forks a branch, or is replaced, as `on_edit` says. The same `request_id`
         again changes nothing; with other content it is a `ConflictError`, unless `replace` is given.
         """
+        from recollect.capture.recorded import Said  # noqa: PLC0415  only those who record need it
+
         said = Said(
             user=user, assistant=assistant, system=system, reasoning=reasoning, tool_calls=tool_calls, context_files=context_files,
             changes=changes, checkpoints=checkpoints, timestamp=timestamp, request_id=request_id,
@@ -83,6 +83,8 @@ class Conversation:
 
     async def submit(self, said: Said, messages: Sequence[Any] | None, *, replace: bool, on_edit: OnEdit) -> tuple[Result, dict[str, int]]:
         """Record what was said, or a list of messages; returns what became of it, and what was read with tolerance."""
+        from recollect.capture.recorded import listed_turns, said_turn  # noqa: PLC0415  as above
+
         reading = self._reading()
         if messages is None:
             turn = said_turn(said, reading)
@@ -107,6 +109,8 @@ class Conversation:
         """Open a turn that `add` and `finish` go on with; it is kept from this moment, whatever happens next."""
         await self._memory.save()
         reading = self._reading()
+        from recollect.capture.recorded import Said, said_turn  # noqa: PLC0415  as above
+
         turn = said_turn(Said(user=user, system=system, request_id=request_id, timestamp=timestamp), reading, status="open")
         result = await self._memory.recorder.append(self.id, [turn], request_id=turn.request_id)
         await self._memory.save()
@@ -127,6 +131,9 @@ class Conversation:
             if current.status != "open":
                 msg = f"turn {turn.index} of conversation {turn.conversation_id} is {current.status}: only an open turn can go on"
                 raise InputError(msg)
+            from recollect.capture.growth import grown  # noqa: PLC0415  as above
+            from recollect.capture.turns import with_status  # noqa: PLC0415  as above
+
             longer = with_status(grown(current, messages, self._reading()), status or "open")
             if not self._memory.recorder.enabled:
                 return place_turn(longer, turn.conversation_id, turn.index, turn.first_sequence)

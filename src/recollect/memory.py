@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from recollect.capture.paths import Place, place_of
-from recollect.capture.payload import read_payload
 from recollect.checks import checked_count, checked_text
 from recollect.clock import RandomIds, SystemClock
 from recollect.config import Settings, load_settings
@@ -283,6 +282,8 @@ class Memory:
         cwd = cast("dict[str, Any]", payload).get("cwd") if isinstance(payload, dict) else None
         place = place_of(target.cwd if target is not None else self._cleaned_path(cwd) if isinstance(cwd, str) and cwd else None)
         reading = self.recorder.reading(place)
+        from recollect.capture.payload import read_payload  # noqa: PLC0415  only those who record need it
+
         read = read_payload(payload, reading)
         if target is None:
             external_id = read.chat_id or read.request_id

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from recollect.distill.plan import Triggers, Window, fold_windows, turn_windows
 from recollect.store.shapes import SummarySize, TurnSize
+from tests.kit import SOAK
 
 
 def turns(*chars: int, messages: int = 2) -> list[TurnSize]:
@@ -81,7 +82,7 @@ def test_a_level_is_folded_at_its_size_and_its_last_one_is_kept_apart() -> None:
     assert fold_windows(low, 6, Triggers()) == []
 
 
-sizes = st.lists(st.integers(min_value=0, max_value=30_000), max_size=120)
+sizes = st.lists(st.integers(min_value=0, max_value=30_000), max_size=2_000 if SOAK else 200)
 triggers_ = st.builds(
     Triggers,
     turns=st.none() | st.integers(min_value=1, max_value=8),
@@ -107,7 +108,7 @@ def test_windows_are_the_same_whenever_one_looks_and_cover_each_turn_once(sizes:
     assert all(sizes[w.first_turn] <= triggers.oversized_chars or w.first_turn == w.last_turn for w in at_once)
 
 
-@given(count=st.integers(min_value=0, max_value=200), triggers=triggers_)
+@given(count=st.integers(min_value=0, max_value=2_000), triggers=triggers_)
 def test_every_level_covers_the_beginning_once_and_in_order(count: int, triggers: Triggers) -> None:
     summaries = [made(window) for window in turn_windows(turns(*[500] * count), [], triggers)]
     for level in range(1, triggers.levels_max):
