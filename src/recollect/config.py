@@ -87,7 +87,7 @@ class Distill(_Section, frozen=True, kw_only=True):
     fold_chars: Annotated[int, Meta(description="summaries of a level are folded into the next at so many characters", ge=1)] = 10_000
     fold_share: Annotated[_Share | None, Meta(description="or at this share of the context budget")] = None
     context_chars: Annotated[int, Meta(description="the context budget that the shares are of", ge=1_000)] = 100_000
-    model_seconds_max: Annotated[float, Meta(description="how long a model may take for a summary", gt=0)] = 120.0
+    model_seconds_max: Annotated[float, Meta(description="how long a model may take for a summary", gt=0, le=3_600)] = 120.0
 
 
 class Persistence(_Section, frozen=True, kw_only=True):
@@ -228,7 +228,24 @@ def settings_from(values: Mapping[str, Any], source: str = "the settings") -> Se
     if settings.agent.memory.persistence.type == "neo4j" and not settings.store.startswith(("neo4j", "bolt")):
         msg = f"in {source}: agent.memory.persistence.type is neo4j, but store names no Neo4j server: set it to neo4j://host:7687"
         raise ConfigError(msg)
+    for wrong in _contradictions(settings):
+        msg = f"in {source}: {wrong}"
+        raise ConfigError(msg)
     return settings
+
+
+def _contradictions(settings: Settings) -> Iterator[str]:
+    """Yield what no single setting shows."""
+    distill, embeddings = settings.distill, settings.agent.memory.embeddings
+    if distill.every_turns is not None and 1 < distill.every_turns <= distill.keep_raw_turns:
+        yield f"distill.every_turns is {distill.every_turns}, of which distill.keep_raw_turns keeps {distill.keep_raw_turns} raw: raise it"
+    for name, share in (("context_share", distill.context_share), ("fold_share", distill.fold_share)):
+        if share is not None and int(share * distill.context_chars) < 1:
+            yield f"distill.{name} of {share} is less than a character of distill.context_chars"
+    if embeddings.endpoint is not None and (embeddings.model is None or embeddings.dimension is None):
+        yield "agent.memory.embeddings.endpoint needs model and dimension beside it"
+    if embeddings.endpoint is not None and not embeddings.endpoint.startswith(("http://", "https://")):
+        yield f"agent.memory.embeddings.endpoint is {embeddings.endpoint!r}, which is no http address"
 
 
 def _refuse_unknown(values: object, section: type[_Section], path: str, source: str) -> None:

@@ -100,7 +100,7 @@ class Memory:
     async def close(self) -> None:
         """Let go of the store; what was acknowledged is safe, and what is not distilled yet waits for the next worker."""
         if self._background is not None:
-            self._background.close()
+            await _off_the_loop(self._background.close)
         await self.store.close()
 
     async def distill(self, *, wait: bool = True, rebuild: bool = False) -> int:
@@ -408,6 +408,18 @@ class Memory:
             for info in infos:
                 await self.mirrored(info.id)
             self._mirror.keep_only(info.id for info in infos)
+
+
+async def _off_the_loop(work: Callable[[], None]) -> None:
+    """Wait for something that blocks, without blocking an event loop, if there is one."""
+    import asyncio  # noqa: PLC0415  who has a background has it loaded
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        work()
+    else:
+        await asyncio.to_thread(work)
 
 
 def settings_of(store: str | os.PathLike[str] | None, workspace: str | None, settings: Settings | None) -> Settings:

@@ -72,3 +72,19 @@ def test_places_follow_the_platform() -> None:
     assert config_path(env).name == "config.yaml"
     assert default_store(env).startswith("sqlite:///h/")
     assert Settings().store == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"distill": {"every_turns": 5, "keep_raw_turns": 10}}, "raise it"),
+        ({"distill": {"context_share": 1e-9}}, "less than a character"),
+        ({"distill": {"model_seconds_max": 1e9}}, "model_seconds_max"),
+        ({"distill": {"every_turns": 0}}, "every_turns"),
+        ({"agent": {"memory": {"embeddings": {"endpoint": "http://x/v1"}}}}, "model and dimension"),
+        ({"agent": {"memory": {"embeddings": {"endpoint": "ftp://x", "model": "m", "dimension": 3}}}}, "no http address"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(values: dict[str, object], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        settings_from(values)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from recollect.distill.sentences import uncommanded
 from recollect.text import shorten
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ _TOOLS_MAX = 40
 _COMMAND_CHARS_MAX = 60
 _OUTCOME_CHARS_MAX = 80
 _COMMAND_KEYS = ("command", "cmd", "script")
-_TELLING = ("failed", "passed", "error", "Error", "warning", "FAILED", "ok", "not found", "denied")
+_TELLING = re.compile(r"\b(?:\d+ (?:failed|passed|errors?|warnings?|tests?)|FAILED|PASSED|OK|Error:|error:|not found|denied|failed)")
 
 
 class Actions:
@@ -120,7 +122,7 @@ def _command(arguments: dict[str, Any] | None) -> str:
         if isinstance(given, list):
             given = " ".join(str(part) for part in given)
         if isinstance(given, str) and given.strip():
-            return shorten(given.strip().splitlines()[0], _COMMAND_CHARS_MAX)
+            return shorten(uncommanded(given).strip().splitlines()[0], _COMMAND_CHARS_MAX)
     return ""
 
 
@@ -128,8 +130,8 @@ def _outcome(call: ToolCall) -> str:
     """Return the line of a result that tells how it ended."""
     result = call.result
     text = "" if result is None else (result.error or result.result or "")
-    lines = [line.strip(" =-") for line in text.splitlines()[-40:] if line.strip(" =-")]
-    telling = next((line for line in reversed(lines) if any(word in line for word in _TELLING)), "")
+    lines = [line.strip(" =-\t") for line in uncommanded(text).splitlines()[-40:]]
+    telling = next((line for line in reversed(lines) if _TELLING.search(line) and not line.startswith(("{", "[", "<", '"'))), "")
     if telling:
         return shorten(telling, _OUTCOME_CHARS_MAX)
     return "failed" if call.status == "failed" else ""

@@ -6,11 +6,9 @@ What it has not done when the process ends waits in the store for the next one.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
 from typing import TYPE_CHECKING
 
-from recollect.errors import RecollectError
 from recollect.store import open_store
 
 if TYPE_CHECKING:
@@ -59,20 +57,23 @@ class Background:
             self._asked.clear()
             if self._stopped.is_set():
                 return
-            with contextlib.suppress(RecollectError):  # the store is away or busy: the jobs stay in it, and are looked at again
-                asyncio.run(self._drained())
+            try:
+                asyncio.run(self._drained(is_first=wait == _FIRST_LOOK_SECONDS))
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  the jobs stay in the store, and are looked at again
+                self._metrics.worker_failed(f"{type(error).__name__}: {error}")
             wait = _LOOK_SECONDS
 
-    async def _drained(self) -> None:
+    async def _drained(self, *, is_first: bool) -> None:
         """Do what is due, in a store that is open only as long as there is something."""
         from recollect.distill.worker import Worker  # noqa: PLC0415  NumPy is loaded when there is something to do
 
         store = await open_store(self._settings.store, self._settings, threads=False)
         try:
-            queue = await store.jobs.queue(self._settings.workspace)
-            if not (queue.states.get("ready", 0) or queue.states.get("running", 0)):
-                return
-            worker = Worker(store, self._settings, self._clock, self._ids, metrics=self._metrics, model=self._model)
+            worker = Worker(
+                store, self._settings, self._clock, self._ids, metrics=self._metrics, model=self._model, is_stopped=self._stopped.is_set
+            )
+            if is_first:
+                await worker.wake_stale()
             while not self._stopped.is_set() and await worker.step():
                 pass
         finally:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from recollect.model import Summary, Turn
 
 AUTHOR = "extractive"
+NOTHING = "Nothing was said."
 _SAID_MAX = 4
 _FINDINGS_MAX = 5
 _TOPICS_MAX = 4
@@ -88,6 +89,8 @@ def fold_summaries(summaries: Sequence[Summary], actions: Actions, embedder: Sta
     for one in summaries:
         for text in (*_quoted(one.summary), *((finding, "") for finding in one.key_findings)):
             said, speaker = text
+            if said == NOTHING:
+                continue
             does = cues(said)
             candidates.append(_Candidate(said, speaker, 0, _REQUEST / 2 if speaker == "user" else 0.0, does))
     room = int(sum(one.char_count for one in summaries) * _FOLD_SHARE)
@@ -126,7 +129,7 @@ def _told(candidates: list[_Candidate], actions: Actions, embedder: StaticEmbedd
     scores = _scores(candidates, vectors, embedder)
     chosen = _chosen(candidates, vectors, scores, room if told is None else room - len(done))
     said, findings = _shared_out(chosen)
-    spoken = _spoken(said) or done or "Nothing was said."
+    spoken = _spoken(said) or done or NOTHING
     found = tuple(candidate.text for candidate in findings)
     if told is not None:  # who spoke is said beside the sentences
         while found and len(done) + len(spoken) + sum(map(len, found)) > room:
@@ -150,7 +153,7 @@ def _scores(candidates: Sequence[_Candidate], vectors: Matrix, embedder: StaticE
     central = vectors @ centre
     return [
         _CENTRALITY * float(central[n]) + _RARITY * _informative(candidate.text, embedder) + candidate.bonus
-        + sum(_CUE_WEIGHTS[kind] for kind in candidate.does)
+        + sum(_CUE_WEIGHTS[kind] for kind in sorted(candidate.does))
         for n, candidate in enumerate(candidates)
     ]  # fmt: skip
 

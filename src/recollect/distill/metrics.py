@@ -11,6 +11,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self.last_worker_error: str | None = None
         self._counts: Counter[str] = Counter()
         self._seconds: defaultdict[str, float] = defaultdict(float)
 
@@ -34,6 +35,11 @@ class Metrics:
     def fell_back(self) -> None:
         """Count a summary that a model was asked for and could not give."""
         self._add("model_fallback", 1, 0.0)
+
+    def worker_failed(self, error: str) -> None:
+        """Count a look of the background worker that came to nothing, and remember why."""
+        self.last_worker_error = error
+        self._add("worker_failure", 1, 0.0)
 
     def _add(self, name: str, count: int, seconds: float) -> None:
         with self._lock:

@@ -72,6 +72,11 @@ async def told_by(model: SummaryModel, asked: Asked, seconds_max: float) -> Told
     except TimeoutError as error:
         msg = f"the model {model.name!r} took longer than {seconds_max:g} s for a summary"
         raise ModelError(msg) from error
+    except ModelError:
+        raise
+    except Exception as error:
+        msg = f"the model {model.name!r} failed: {type(error).__name__}: {error}"
+        raise ModelError(msg) from error
     return checked(said, asked.facts, model.name)
 
 
@@ -79,7 +84,7 @@ def checked(said: str, facts: Told, name: str) -> Told:
     """Read a model's answer into the type, and let it add nothing to files and tools."""
     try:
         answer = msgspec.json.decode(_unfenced(said), type=Answer)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except (msgspec.DecodeError, msgspec.ValidationError, AttributeError, TypeError) as error:
         msg = f"the model {name!r} gave no summary that can be read: {error}"
         raise ModelError(msg) from error
     if not answer.summary.strip():

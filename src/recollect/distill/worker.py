@@ -26,11 +26,12 @@ from recollect.errors import ModelError, NotFoundError
 from recollect.identity import content_hash, identity
 from recollect.limits import TURNS_PER_PAGE
 from recollect.model import Summary
+from recollect.placing import checksum
 from recollect.quoting import key_text, summary_text
 from recollect.store.shapes import Embedded, SummarySize, TurnRange
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from recollect.clock import Clock, Ids
     from recollect.config import Settings
@@ -39,17 +40,23 @@ if TYPE_CHECKING:
     from recollect.distill.models import SummaryModel
     from recollect.model import Turn
     from recollect.store import Store
-    from recollect.store.shapes import Lease, Unembedded, Vector
+    from recollect.store.shapes import Lease, TurnSize, Unembedded, Vector
 
 _T = TypeVar("_T")
 LEASE_SECONDS = 120.0
 _PASSAGES_PER_PAGE = 256
+_WINDOWS_PER_STEP = 50
+_LOOK_SECONDS = 0.25
 _ERROR_CHARS_MAX = 300
 _VECTORS_REMEMBERED_MAX = 10_000
 
 
 class _LeaseLostError(Exception):
     """Somebody else does this job now."""
+
+
+class _StoppedError(Exception):
+    """The worker was asked to stop in the middle."""
 
 
 def triggers_of(settings: Settings) -> Triggers:
@@ -80,7 +87,9 @@ class Worker:
         metrics: Metrics,
         embedder: Embedder | None = None,
         model: SummaryModel | None = None,
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._is_stopped = is_stopped
         self._store = store
         self._workspace = settings.workspace
         self._settings = settings
@@ -113,13 +122,16 @@ class Worker:
             await self._done(lease)
         except _LeaseLostError:
             return True
+        except _StoppedError:
+            await self._store.jobs.release(self._workspace, lease)
+            return False
         except NotFoundError:  # the conversation went meanwhile, and its job with it
             return True
         except Exception as error:  # noqa: BLE001  whatever it was, the job is tried again, and parked with what happened
             said = f"{type(error).__name__}: {error}"[:_ERROR_CHARS_MAX]
             await self._store.jobs.fail(self._workspace, lease, self._clock.now(), said, random.random())  # noqa: S311  jitter
             return True
-        await self._store.jobs.finish(self._workspace, lease)
+        await self._store.jobs.finish(self._workspace, lease, self._clock.now())
         return True
 
     async def _done(self, lease: Lease) -> None:
@@ -131,6 +143,8 @@ class Worker:
 
     async def _beat(self, lease: Lease) -> None:
         """Hold the job for longer, or stop."""
+        if self._is_stopped():
+            raise _StoppedError
         if not await self._store.jobs.extend(self._workspace, lease, self._clock.now(), LEASE_SECONDS):
             raise _LeaseLostError
 
@@ -160,10 +174,12 @@ class Worker:
             vectors = await made if embedder is default_embedder() else await self._held(lease, made)
             self._metrics.embedded(len(texts), time.perf_counter() - started)
             embedded = [
-                Embedded(key=one.key, text_hash=text_hash, vector=vectors[text_hash]) for one, text_hash in zip(page, hashes, strict=True)
+                Embedded(key=one.key, terms=one.passage.terms, text_hash=text_hash, vector=vectors[text_hash])
+                for one, text_hash in zip(page, hashes, strict=True)
             ]
             await self._beat(lease)
-            await self._store.derived.put_embeddings(self._workspace, embedder.name, embedded)
+            if not await self._store.derived.put_embeddings(self._workspace, embedder.name, embedded, lease):
+                raise _LeaseLostError
 
     async def _texts(self, page: Sequence[Unembedded]) -> list[str]:
         """Return what passages are searched by."""
@@ -202,8 +218,12 @@ class Worker:
         """Wait for something slow, holding the job all the while."""
         task = asyncio.ensure_future(work)
         try:
-            while not (await asyncio.wait([task], timeout=LEASE_SECONDS / 4))[0]:
-                await self._beat(lease)
+            waited = 0.0
+            while not (await asyncio.wait([task], timeout=_LOOK_SECONDS))[0]:
+                waited += _LOOK_SECONDS
+                if self._is_stopped() or waited >= LEASE_SECONDS / 4:
+                    await self._beat(lease)
+                    waited = 0.0
         except BaseException:
             task.cancel()
             raise
@@ -217,24 +237,30 @@ class Worker:
         while True:
             sizes = await self._store.turns.sizes(self._workspace, conversation_id)
             shown = [_size(one) for one in await self._store.derived.shown_summaries(self._workspace, conversation_id)]
-            windows = turn_windows(sizes, shown, self._triggers)
-            levels = sorted({one.level for one in shown})
-            folds = [window for level in levels for window in fold_windows(shown, level, self._triggers)]
-            for window in (*windows, *folds):
+            for window in self._due(sizes, shown):
+                if made >= _WINDOWS_PER_STEP:  # others wait, too
+                    await self._store.jobs.wake(self._workspace, conversation_id, "summarize", self._clock.now())
+                    return
                 await self._beat(lease)
                 if not await self._written(lease, window):
-                    break  # a turn changed meanwhile: look again
+                    break  # what it covers changed meanwhile: look again
                 made += 1
             else:
-                if windows or folds:
-                    continue
-                break
-        await self._tell(conversation_id, made=made > 0, turns=len(sizes))
+                if not self._due(sizes, shown):
+                    break
+        await self._tell(lease, made=made > 0, turns=len(sizes))
+
+    def _due(self, sizes: Sequence[TurnSize], shown: Sequence[SummarySize]) -> list[Window]:
+        """Return what is due at the lowest level that has anything due; a level is folded when it is whole."""
+        windows = turn_windows(sizes, shown, self._triggers)
+        for level in sorted({one.level for one in shown}):
+            windows = windows or fold_windows(shown, level, self._triggers)
+        return windows
 
     async def _written(self, lease: Lease, window: Window) -> bool:
         """Summarise a window; False when what it covers has changed meanwhile."""
         started = time.perf_counter()
-        unless: dict[str, str] = {}
+        unless: dict[str, str | int] = {}
         if window.level == 1:
             turns = await self._store.turns.by_id(self._workspace, list(window.source_ids))
             if len(turns) != len(window.source_ids):
@@ -246,6 +272,7 @@ class Worker:
             low = await self._store.derived.summaries_by_id(self._workspace, list(window.source_ids))
             if len(low) != len(window.source_ids):
                 return False
+            unless = {one.id: checksum(one) for one in low}
             facts = fold_summaries(low, await self._actions(lease.conversation_id, window))
             text, count = summaries_text(low), sum(one.turn_count for one in low)
         told, author = await self._told(lease, Asked(level=window.level, text=text, facts=facts))
@@ -292,20 +319,21 @@ class Worker:
 
     # What a conversation is about
 
-    async def _tell(self, conversation_id: str, *, made: bool, turns: int) -> None:
+    async def _tell(self, lease: Lease, *, made: bool, turns: int) -> None:
         """Write a title and a summary, when there is something new to tell."""
-        held = await self._store.conversations.held(self._workspace, conversation_id)
+        held = await self._store.conversations.held(self._workspace, lease.conversation_id)
         if held is None or not turns:
             return
         grown = held.next_index - 1 - held.told_to
         if held.conversation.summary is not None and not made and grown < (self._triggers.turns or 1):
             return
+        conversation_id = lease.conversation_id
         shown = await self._store.derived.shown_summaries(self._workspace, conversation_id)
         recent = await self._store.turns.history(self._workspace, conversation_id, TurnRange(limit=_RECENT_TURNS_MAX, newest=True))
         first = await self._store.turns.history(self._workspace, conversation_id, TurnRange(limit=1))
         told = _about(shown, recent)
         title = title_of(first, held.conversation.title if held.has_own_title else None)
-        await self._store.conversations.tell(self._workspace, conversation_id, title, told, held.next_index - 1)
+        await self._store.conversations.tell(self._workspace, held, title, told, lease)
 
 
 _RECENT_TURNS_MAX = 3

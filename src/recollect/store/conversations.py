@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from recollect.model import ConversationInfo, Project
     from recollect.store.protocol import Engine, Transaction
-    from recollect.store.shapes import ConversationChange, ConversationFilter
+    from recollect.store.shapes import ConversationChange, ConversationFilter, Lease
 
 _replace = msgspec.structs.replace
 
@@ -34,9 +34,12 @@ class Conversations:
         """Create a conversation and, where missing, its workspace and project; one that exists is returned as it is."""
         return await self._engine.write(workspace, lambda transaction: create(transaction, conversation, project, inherits=True))
 
-    async def tell(self, workspace: str, conversation_id: str, title: str | None, summary: str, told_to: int) -> None:
-        """Write what a conversation is about, as it was distilled; a title that somebody gave stays."""
-        await self._engine.write(workspace, lambda transaction: _tell(transaction, conversation_id, title, summary, told_to))
+    async def tell(self, workspace: str, seen: Held, title: str | None, summary: str, lease: Lease) -> None:
+        """Write what a conversation is about, as it was distilled; a title that somebody gave stays.
+
+        Nothing is written when the conversation has changed since it was seen, or somebody else holds the job.
+        """
+        await self._engine.write(workspace, lambda transaction: _tell(transaction, seen, title, summary, lease))
 
     async def put_project(self, workspace: str, project: Project) -> None:
         """Write a project that may have no conversation; one that exists is left as it is."""
@@ -120,13 +123,13 @@ async def _put(transaction: Transaction, held: Held) -> None:
         await transaction.conversations.update(held)
 
 
-async def _tell(transaction: Transaction, conversation_id: str, title: str | None, summary: str, told_to: int) -> None:
-    held = await transaction.conversations.held(conversation_id)
-    if held is None:
+async def _tell(transaction: Transaction, seen: Held, title: str | None, summary: str, lease: Lease) -> None:
+    held = await transaction.conversations.held(seen.conversation.id)
+    if held is None or held != seen or not await transaction.jobs.holds(lease):
         return
     is_ours = held.conversation.title is None or held.has_own_title
     conversation = _replace(held.conversation, title=title if is_ours else held.conversation.title, summary=summary)
-    told = _replace(held, conversation=conversation, has_own_title=is_ours and title is not None, told_to=told_to)
+    told = _replace(held, conversation=conversation, has_own_title=is_ours and title is not None, told_to=held.next_index - 1)
     await transaction.conversations.update(sealed(told))
 
 

@@ -29,12 +29,12 @@ class Derived:
         return await self._engine.read(workspace, lambda transaction: _candidates(transaction, workspace, scope, terms, limit))
 
     async def put_summaries(
-        self, workspace: str, summaries: list[Summary], *, lease: Lease | None = None, unless: Mapping[str, str] | None = None
+        self, workspace: str, summaries: list[Summary], *, lease: Lease | None = None, unless: Mapping[str, str | int] | None = None
     ) -> bool:
         """Write summaries with the edges to their sources and what they are searched by; one that exists is replaced.
 
         With a lease nothing is written, and the answer is False, when somebody else holds the job now, or when a turn
-        has no longer the content hash that `unless` says.
+        has no longer the content hash, or a lower summary the checksum, that `unless` says.
         """
         return await self._engine.write(workspace, lambda transaction: _put_summaries(transaction, workspace, summaries, lease, unless))
 
@@ -62,9 +62,9 @@ class Derived:
         """Return the vectors that texts have already, by the hash of the text."""
         return await self._engine.read(workspace, lambda transaction: transaction.derived.known_vectors(model, text_hashes))
 
-    async def put_embeddings(self, workspace: str, model: str, embedded: list[Embedded]) -> None:
-        """Write vectors of passages, in the place of those of another model."""
-        await self._engine.write(workspace, lambda transaction: transaction.derived.put_embeddings(model, embedded))
+    async def put_embeddings(self, workspace: str, model: str, embedded: list[Embedded], lease: Lease | None = None) -> bool:
+        """Write vectors of passages that still say what was embedded; False when somebody else holds the job now."""
+        return await self._engine.write(workspace, lambda transaction: _put_embeddings(transaction, model, embedded, lease))
 
     async def summaries(self, workspace: str, conversation_id: str, level: int | None) -> list[Summary]:
         """Return the summaries of a conversation by level and first turn."""
@@ -103,19 +103,31 @@ async def _candidates(transaction: Transaction, workspace: str, scope: SearchSco
 
 
 async def _put_summaries(
-    transaction: Transaction, workspace: str, summaries: list[Summary], lease: Lease | None, unless: Mapping[str, str] | None
+    transaction: Transaction, workspace: str, summaries: list[Summary], lease: Lease | None, unless: Mapping[str, str | int] | None
 ) -> bool:
     for summary in summaries:
         held = await existing(transaction, workspace, summary.conversation_id)
         if lease is not None and not await transaction.jobs.holds(lease):
             return False
-        if unless:
-            standing = await transaction.turns.by_id(list(unless))
-            if {stored.turn.id: stored.turn.content_hash for stored in standing} != dict(unless):
-                return False
+        if unless and await _standing(transaction, summary.level, list(unless)) != dict(unless):
+            return False
         await transaction.derived.put_summary(summary, checksum(summary), summary_passages(summary))
         if lease is not None:
             await transaction.jobs.wake(summary.conversation_id, "embed", held.conversation.updated_at)
+    return True
+
+
+async def _standing(transaction: Transaction, level: int, source_ids: list[str]) -> dict[str, str | int]:
+    """Return what the sources of a summary say now, by their hashes."""
+    if level == 1:
+        return {stored.turn.id: stored.turn.content_hash for stored in await transaction.turns.by_id(source_ids)}
+    return {one.id: checksum(one) for one in await transaction.derived.summaries_by_id(source_ids)}
+
+
+async def _put_embeddings(transaction: Transaction, model: str, embedded: list[Embedded], lease: Lease | None) -> bool:
+    if lease is not None and not await transaction.jobs.holds(lease):
+        return False
+    await transaction.derived.put_embeddings(model, embedded)
     return True
 
 

@@ -49,9 +49,13 @@ class Jobs:
         until = now + timedelta(seconds=seconds)
         return await self._engine.write(workspace, lambda transaction: transaction.jobs.extend(lease, until))
 
-    async def finish(self, workspace: str, lease: Lease) -> None:
-        """End a job that is held, or let it be done again when it was asked for meanwhile."""
-        await self._engine.write(workspace, lambda transaction: transaction.jobs.finish(lease))
+    async def finish(self, workspace: str, lease: Lease, now: datetime) -> None:
+        """End a job that is held, or let it be done again, after the others, when it was asked for meanwhile."""
+        await self._engine.write(workspace, lambda transaction: transaction.jobs.finish(lease, now))
+
+    async def release(self, workspace: str, lease: Lease) -> None:
+        """Let somebody else do a job that is held, at once."""
+        await self._engine.write(workspace, lambda transaction: transaction.jobs.release(lease))
 
     async def fail(self, workspace: str, lease: Lease, now: datetime, error: str, chance: float) -> None:
         """Let a job wait, longer each time, or park it after the last attempt; `chance`, from 0 to 1, spreads the waiting."""

@@ -74,17 +74,25 @@ async def _spans(transaction: Transaction, held: Held) -> list[Span]:
     return shown([own, *(await transaction.conversations.chain(held.parent_id) if held.parent_id is not None else [])])
 
 
-async def counted_anew(transaction: Transaction, held: Held) -> Held:
-    """Count and tell a conversation again, and write it."""
-    anew = sealed(await retold(transaction, await recounted(transaction, held)))
+async def counted_anew(transaction: Transaction, held: Held, changed_from: int) -> Held:
+    """Count and tell a conversation again from a turn on, and write it; what was distilled of that is no longer told."""
+    anew = sealed(await retold(transaction, await recounted(transaction, _untold(held, changed_from))))
     await transaction.conversations.update(anew)
+    await transaction.jobs.wake(held.conversation.id, "summarize", held.conversation.updated_at)
     return anew
 
 
-async def counted_below(transaction: Transaction, conversation_id: str) -> None:
+def _untold(held: Held, changed_from: int) -> Held:
+    if changed_from > held.told_to:
+        return held
+    title = None if held.has_own_title else held.conversation.title
+    return _replace(held, conversation=_replace(held.conversation, title=title, summary=None), has_own_title=False, told_to=-1)
+
+
+async def counted_below(transaction: Transaction, conversation_id: str, changed_from: int) -> None:
     """Count and tell every branch below a conversation again."""
     for branch in await below(transaction, [conversation_id]):
-        await counted_anew(transaction, branch)
+        await counted_anew(transaction, branch, changed_from)
 
 
 async def below(transaction: Transaction, conversation_ids: Iterable[str]) -> list[Held]:

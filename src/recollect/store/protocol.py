@@ -188,7 +188,7 @@ class DerivedRows(Protocol):
         ...
 
     async def put_embeddings(self, model: str, embedded: list[Embedded]) -> None:
-        """Write vectors of passages, in the place of those of another model; a passage that is gone is left."""
+        """Write vectors of passages, in the place of those of another model; a passage that is gone or says something else is left."""
         ...
 
     async def summaries(self, conversation_id: str, level: int | None) -> list[Summary]:
@@ -243,8 +243,12 @@ class JobRows(Protocol):
         """Tell whether a job is still held, and keep it from being taken until the transaction ends."""
         ...
 
-    async def finish(self, lease: Lease) -> None:
-        """Remove a job that is held, or let it be done again when it was asked for meanwhile."""
+    async def finish(self, lease: Lease, now: datetime) -> None:
+        """Remove a job that is held, or let it be done again, after the others, when it was asked for meanwhile."""
+        ...
+
+    async def release(self, lease: Lease) -> None:
+        """Let somebody else do a job that is held."""
         ...
 
     async def fail(self, lease: Lease, due_at: datetime, error: str, *, parked: bool) -> None:

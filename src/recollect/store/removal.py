@@ -40,8 +40,8 @@ async def remove(transaction: Transaction, conversation_ids: list[str], *, keep_
         await transaction.turns.delete([turn.id for turn in await transaction.turns.outline(Span(conversation_id=conversation_id))])
         await transaction.conversations.delete(conversation_id)
         for branch in branches:
-            await counted_anew(transaction, adopted(branch, gone))
-            await counted_below(transaction, branch.conversation.id)
+            await counted_anew(transaction, adopted(branch, gone), 0)
+            await counted_below(transaction, branch.conversation.id, 0)
         conversations += 1
     await transaction.conversations.drop_unused(sorted(projects))
     return Forgotten(conversations=conversations, turns=turns)
@@ -79,7 +79,7 @@ async def forget_before(transaction: Transaction, moment: datetime, project_ids:
     }
     emptied = 0
     for _, one in sorted(depths.values(), key=lambda entry: -entry[0]):  # branches before their parents
-        anew = await counted_anew(transaction, one)
+        anew = await counted_anew(transaction, one, 0)
         if not anew.conversation.turn_count and not await transaction.conversations.branches(one.conversation.id):
             await transaction.conversations.delete(one.conversation.id)
             emptied += 1

@@ -245,9 +245,10 @@ class Unembedded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Embedded(msgspec.Struct, frozen=True, kw_only=True):
-    """A vector for a passage, with the hash of the text it was made of."""
+    """A vector for a passage that has these terms, with the hash of the text it was made of."""
 
     key: int | str
+    terms: str
     text_hash: str
     vector: Vector
 

@@ -108,7 +108,8 @@ async def _record(transaction: Transaction, workspace: str, conversation_id: str
         await transaction.turns.shift(conversation_id, decided.shift_after, decided.shift_by)
     await transaction.turns.insert(conversation_id, turns, None)
     held = _touched(await existing(transaction, workspace, conversation_id), at)
-    await counted_anew(transaction, held if decided.truncate_from is None else _replace(held, next_index=0, next_sequence=0))
+    held = held if decided.truncate_from is None else _replace(held, next_index=0, next_sequence=0)
+    await counted_anew(transaction, held, min((turn.index for turn in decided.insert), default=0))
     return Outcome(status=decided.status, turns=decided.insert)
 
 
@@ -175,8 +176,8 @@ async def _rewrite(transaction: Transaction, workspace: str, draft: Draft, was: 
         await transaction.turns.delete([turn.id])
     await _shift_after(transaction, turn.conversation_id, placed.index, len(placed.messages) - len(standing[0].messages))
     await transaction.turns.insert(turn.conversation_id, _stored([placed], [draft]), None)
-    await counted_anew(transaction, held)
-    await counted_below(transaction, turn.conversation_id)
+    await counted_anew(transaction, held, turn.index)
+    await counted_below(transaction, turn.conversation_id, turn.index)
     return placed
 
 

@@ -154,3 +154,26 @@ def test_a_title_is_what_was_asked_first() -> None:
     assert title_of(turns("Hello! Please fix the login bug in auth.py. It is urgent.", "ok"), None) == "Please fix the login bug in auth.py"
     assert title_of(turns("Thanks!", "ok"), "before") == "Thanks"
     assert title_of([], "before") == "before"
+
+
+@pytest.mark.parametrize(
+    "text", ["a. " * 13_333, "__a " * 10_000, "**a " * 10_000, " " * 20_000 + "x", "[" * 40_000, "<a " * 13_000, "e.g. " * 8_000]
+)
+def test_odd_texts_are_cut_up_in_time_that_grows_with_their_length(text: str) -> None:
+    work = [sum(1 for _ in sentences(text[: len(text) // part])) for part in (4, 1)]
+    assert all(count < 45_000 for count in work)
+
+
+def test_outcomes_are_lines_that_tell_and_command_no_terminal() -> None:
+    def told(result: str) -> str:
+        call = {"id": "x", "name": "Bash", "arguments": {"command": "do it"}}
+        made = messages_to_turns([
+            {"role": "user", "content": "go on then"},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "x", "content": result},
+        ])  # fmt: skip
+        return summarise_turns(made).actions
+
+    assert told("\x1b[31m2 failed\x1b[0m, 3 passed \x1b]0;pwned\x07") == "Ran do it: 2 failed, 3 passed."
+    assert told('{"id": 9, "token_type": "bearer", "error": "none"}') == "Ran do it."
+    assert told("461930e propagate headers in hook scripts") == "Ran do it."

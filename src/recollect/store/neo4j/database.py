@@ -43,6 +43,7 @@ SERVER_VERSION_MIN = (5, 23)
 UNIT_SECONDS_MAX = 60.0  # one transaction, the wait for another's lock included
 ATTEMPTS_MAX = 10  # of what the driver itself does not try again
 _CONNECT_SECONDS_MAX = 15.0
+_SILENCE_SECONDS_MAX = 60.0  # a server that is alive ends a transaction itself
 _GONE = "Neo.ClientError.Statement.EntityNotFound"  # another transaction deleted what this one was about to read
 _NO_DATABASE = "Neo.ClientError.Database.DatabaseNotFound"
 _TIMED_OUT = (
@@ -179,7 +180,7 @@ class Database:
             return await work(Connection(raw, unit, locks=locks))
 
         before = unit.queries
-        patience = 2 * UNIT_SECONDS_MAX + self._retry_seconds
+        patience = UNIT_SECONDS_MAX + self._retry_seconds + _SILENCE_SECONDS_MAX
         async with asyncio.timeout(patience), self._session(neo4j.WRITE_ACCESS if writes else neo4j.READ_ACCESS) as session:
             try:
                 return await (session.execute_write(body) if writes else session.execute_read(body))

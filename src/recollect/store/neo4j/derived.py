@@ -269,13 +269,14 @@ class Neo4jDerived:
         await self._connection.run(
             """
             UNWIND $rows AS row
-            MATCH (p:Passage {workspace: $workspace, uuid: row.key})
+            MATCH (p:Passage {workspace: $workspace, uuid: row.key}) WHERE p.terms = row.terms
             SET p.embedding = row.vector, p.embedding_scale = row.scale, p.embedding_hash = row.text_hash, p.embedding_model = $model
             """,
             workspace=self._workspace,
             model=model,
             rows=[
-                {"key": one.key, "text_hash": one.text_hash, "scale": one.vector.scale, "vector": numbers(one.vector)} for one in embedded
+                {"key": one.key, "terms": one.terms, "text_hash": one.text_hash, "scale": one.vector.scale, "vector": numbers(one.vector)}
+                for one in embedded
             ],
         )
 

@@ -91,23 +91,29 @@ class Neo4jJobs:
         """Tell whether a job is still held, and keep it from being taken until the transaction ends."""
         return await self._connection.row(_HELD + "RETURN j.uuid", **self._of(lease)) is not None
 
-    async def finish(self, lease: Lease) -> None:
+    async def finish(self, lease: Lease, now: datetime) -> None:
         """Remove a job that is held, or let it be done again when it was asked for meanwhile."""
         await self._connection.run(
             _HELD
             + """
-            SET j.state = 'ready', j.attempts = 0, j.token = null, j.lease_until = null, j.error = null
+            SET j.state = 'ready', j.attempts = 0, j.due_at = $now, j.token = null, j.lease_until = null, j.error = null
             WITH j WHERE NOT j.again DELETE j
             """,
             **self._of(lease),
+            now=now,
         )
+
+    async def release(self, lease: Lease) -> None:
+        """Let somebody else do a job that is held."""
+        await self._connection.run(_HELD + "SET j.state = 'ready', j.token = null, j.lease_until = null", **self._of(lease))
 
     async def fail(self, lease: Lease, due_at: datetime, error: str, *, parked: bool) -> None:
         """Let a job that is held wait, or park it, with the error it met."""
         await self._connection.run(
             _HELD
             + """
-            SET j.state = $state, j.due_at = $due_at, j.error = $error, j.attempts = j.attempts + 1, j.token = null, j.lease_until = null
+            SET j.state = CASE WHEN j.again THEN 'ready' ELSE $state END, j.due_at = $due_at, j.error = $error,
+                j.attempts = CASE WHEN j.again THEN 1 ELSE j.attempts + 1 END, j.again = false, j.token = null, j.lease_until = null
             """,
             **self._of(lease),
             state="parked" if parked else "ready",

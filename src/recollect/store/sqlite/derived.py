@@ -104,9 +104,9 @@ class SqliteDerived:
         self._connection.run_many(
             """
             insert or replace into embedding (number, model, text_hash, scale, vector)
-            select number, ?2, ?3, ?4, ?5 from passage where number = ?1
+            select number, ?2, ?3, ?4, ?5 from passage where number = ?1 and terms = ?6
             """,
-            [(one.key, model, one.text_hash, one.vector.scale, one.vector.values) for one in embedded],
+            [(one.key, model, one.text_hash, one.vector.scale, one.vector.values, one.terms) for one in embedded],
         )
 
     async def put_insight(self, insight: Insight, checksum: int) -> None:

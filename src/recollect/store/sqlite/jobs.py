@@ -93,22 +93,29 @@ class SqliteJobs:
         """Tell whether a job is still held."""
         return bool(self._connection.value("select count(*) from job where token = ? and state = 'running'", (lease.token,)))
 
-    async def finish(self, lease: Lease) -> None:
+    async def finish(self, lease: Lease, now: datetime) -> None:
         """Remove a job that is held, or let it be done again when it was asked for meanwhile."""
         self._connection.run("delete from job where token = ? and state = 'running' and again = 0", (lease.token,))
         self._connection.run(
             """
-            update job set state = 'ready', again = 0, attempts = 0, token = null, lease_until = null, error = null
-            where token = ? and state = 'running'
+            update job set state = 'ready', again = 0, attempts = 0, due_at = ?2, token = null, lease_until = null, error = null
+            where token = ?1 and state = 'running'
             """,
-            (lease.token,),
+            (lease.token, iso(now)),
+        )
+
+    async def release(self, lease: Lease) -> None:
+        """Let somebody else do a job that is held."""
+        self._connection.run(
+            "update job set state = 'ready', token = null, lease_until = null where token = ? and state = 'running'", (lease.token,)
         )
 
     async def fail(self, lease: Lease, due_at: datetime, error: str, *, parked: bool) -> None:
         """Let a job that is held wait, or park it, with the error it met."""
         self._connection.run(
             """
-            update job set state = ?2, due_at = ?3, error = ?4, attempts = attempts + 1, token = null, lease_until = null
+            update job set state = case again when 1 then 'ready' else ?2 end, due_at = ?3, error = ?4,
+                attempts = case again when 1 then 1 else attempts + 1 end, again = 0, token = null, lease_until = null
             where token = ?1 and state = 'running'
             """,
             (lease.token, "parked" if parked else "ready", iso(due_at), error),
