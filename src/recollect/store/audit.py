@@ -11,13 +11,14 @@ from recollect.limits import TURNS_PER_PAGE
 from recollect.model import Damage
 from recollect.placing import checksum
 from recollect.store.integrity import damage_of
+from recollect.store.jobs import states_of, waiting_since
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from recollect.model import Stats
+    from recollect.model import Job, Stats
     from recollect.store.protocol import Engine, Transaction
-    from recollect.store.shapes import HashRecord, Queue, RecordKey
+    from recollect.store.shapes import HashRecord, RecordKey
 
 
 class Audit:
@@ -28,13 +29,13 @@ class Audit:
 
     async def stats(self, workspace: str) -> Stats:
         """Count what the workspace holds."""
-        counted, queue = await self._engine.read(workspace, _counted)
+        counted, jobs = await self._engine.read(workspace, _counted)
         return msgspec.structs.replace(
             counted,
             store=self._engine.url,
             size_bytes=await self._engine.size_bytes(),
-            jobs=dict(queue.states),
-            oldest_job_since=queue.since,
+            jobs=states_of(jobs),
+            oldest_job_since=waiting_since(jobs),
         )
 
     async def hashes(self, workspace: str, record_id: str) -> list[HashRecord]:
@@ -54,8 +55,8 @@ class Audit:
             yield len(keys), await self._engine.read(workspace, lambda transaction, page=keys: _turn_damage(transaction, page))
 
 
-async def _counted(transaction: Transaction) -> tuple[Stats, Queue]:
-    return await transaction.audit.stats(), await transaction.jobs.queue()
+async def _counted(transaction: Transaction) -> tuple[Stats, list[Job]]:
+    return await transaction.audit.stats(), await transaction.jobs.listed()
 
 
 async def _conversation_damage(transaction: Transaction) -> tuple[int, list[Damage]]:

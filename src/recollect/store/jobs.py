@@ -10,11 +10,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from recollect.model import Job, JobKind
     from recollect.store.protocol import Engine
-    from recollect.store.shapes import Lease, Queue
+    from recollect.store.shapes import Lease
 
 ATTEMPTS_MAX = 5
 BACK_OFF_SECONDS = 5.0
@@ -64,10 +65,16 @@ class Jobs:
         due_at = now + timedelta(seconds=seconds)
         await self._engine.write(workspace, lambda transaction: transaction.jobs.fail(lease, due_at, error, parked=parked))
 
-    async def queue(self, workspace: str) -> Queue:
-        """Say how much waits."""
-        return await self._engine.read(workspace, lambda transaction: transaction.jobs.queue())
-
     async def listed(self, workspace: str) -> list[Job]:
         """Return every job, the longest due first."""
         return await self._engine.read(workspace, lambda transaction: transaction.jobs.listed())
+
+
+def states_of(jobs: Sequence[Job]) -> dict[str, int]:
+    """Count jobs by state."""
+    return {state: sum(job.state == state for job in jobs) for state in ("ready", "running", "parked")}
+
+
+def waiting_since(jobs: Sequence[Job]) -> datetime | None:
+    """Return since when the oldest job waits that is not parked."""
+    return min((job.since for job in jobs if job.state != "parked"), default=None)

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
         Lease,
         Link,
         PlacedCall,
-        Queue,
         RecordKey,
         Span,
         StoredTurn,
@@ -253,10 +252,6 @@ class JobRows(Protocol):
 
     async def fail(self, lease: Lease, due_at: datetime, error: str, *, parked: bool) -> None:
         """Let a job that is held wait, or park it, with the error it met."""
-        ...
-
-    async def queue(self) -> Queue:
-        """Say how much waits."""
         ...
 
     async def listed(self) -> list[Job]:

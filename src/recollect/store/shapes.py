@@ -262,13 +262,6 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int
 
 
-class Queue(msgspec.Struct, frozen=True, kw_only=True):
-    """How much work waits: jobs by state, and since when the oldest that is not parked."""
-
-    states: Mapping[str, int] = {}
-    since: datetime | None = None
-
-
 class Area(msgspec.Struct, frozen=True, kw_only=True):
     """Where to look for passages: some spans, some projects, or the whole workspace when both are None; of some levels, or all."""
 

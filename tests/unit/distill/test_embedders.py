@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Generator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -172,3 +174,20 @@ async def test_an_endpoint_that_is_away_loses_nothing(tmp_path: Path) -> None:
         assert job.error is not None
         assert "cannot be reached" in job.error
         assert (await memory.search("question")).hits
+
+
+def test_the_command_line_asks_an_endpoint_too(endpoint: Endpoint, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    block = f"{{endpoint: '{endpoint.url}', model: m, dimension: 3}}"
+    config.write_text(f"agent: {{memory: {{embeddings: {block}}}}}\n")
+    environment = {**os.environ, "RECOLLECT_CONFIG": str(config), "RECOLLECT_STORE": f"sqlite://{tmp_path}/m.db"}
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run([sys.executable, "-m", "recollect", *arguments], env=environment, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.strip()
+
+    conversation = run("new", "--project", "p")
+    run("record", conversation, "--user", "a question", "--assistant", "an answer")
+    assert "2 of 2 passages embedded" in run("distill", "--wait")
+    assert len(endpoint.asked[0]) == 2

@@ -27,7 +27,7 @@ _LISTED_MAX = 1_000_000
 def with_memory(options: Namespace, work: Callable[[Memory, Namespace], Awaitable[_T]]) -> _T:
     """Open the memory that the options name, for the length of some work on it."""
     settings = settings_of(getattr(options, "store", None), getattr(options, "workspace", None), None)
-    by = runner(waits=waits_for_a_server(settings.store))
+    by = runner(waits=waits_for_a_server(settings.store) or settings.agent.memory.embeddings.endpoint is not None)
     try:
         return by.run(_opened(settings, options, work))
     finally:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, LiteralString
 
 from recollect.model import Job
 from recollect.store.neo4j.rows import read, readable
-from recollect.store.shapes import Lease, Queue
+from recollect.store.shapes import Lease
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -123,13 +123,6 @@ class Neo4jJobs:
 
     def _of(self, lease: Lease) -> dict[str, str]:
         return {"workspace": self._workspace, "uuid": f"{lease.conversation_id}:{lease.kind}", "token": lease.token}
-
-    async def queue(self) -> Queue:
-        """Say how much waits."""
-        jobs = await self.listed()
-        waiting = [job.since for job in jobs if job.state != "parked"]
-        states = {state: sum(job.state == state for job in jobs) for state in ("ready", "running", "parked")}
-        return Queue(states=states, since=min(waiting, default=None))
 
     async def listed(self) -> list[Job]:
         """Return every job, the longest due first."""

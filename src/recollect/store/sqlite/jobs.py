@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from recollect.clock import from_iso, iso
 from recollect.model import Job
-from recollect.store.shapes import Lease, Queue
+from recollect.store.shapes import Lease
 from recollect.store.sqlite.rows import as_json
 
 if TYPE_CHECKING:
@@ -120,13 +120,6 @@ class SqliteJobs:
             """,
             (lease.token, "parked" if parked else "ready", iso(due_at), error),
         )
-
-    async def queue(self) -> Queue:
-        """Say how much waits."""
-        jobs = await self.listed()
-        waiting = [job.since for job in jobs if job.state != "parked"]
-        states = {state: sum(job.state == state for job in jobs) for state in ("ready", "running", "parked")}
-        return Queue(states=states, since=min(waiting, default=None))
 
     async def listed(self) -> list[Job]:
         """Return every job, the longest due first."""
