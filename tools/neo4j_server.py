@@ -181,7 +181,7 @@ def _run() -> int:
     if trouble is not None:
         print(trouble, file=sys.stderr)
         return 1
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # ends in order, as Ctrl-C does
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends in order, as Ctrl-C does
     with tempfile.TemporaryDirectory(prefix="recollect-neo4j-") as folder:
         server = Server(Path(folder))
         server.start()

@@ -28,7 +28,7 @@ class Actions:
     def __init__(self) -> None:
         self._files: dict[str, dict[str, None]] = {"read": {}, "write": {}, "search": {}, "list": {}}
         self._changed: dict[str, tuple[int, int]] = {}
-        self._commands: dict[str, str] = {}
+        self._commands: dict[str, ToolCall] = {}
         self._calls: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
         self._context: dict[str, None] = {}
@@ -51,7 +51,7 @@ class Actions:
         command = _command(call.arguments)
         if command:
             self._commands.pop(command, None)  # the last time it ran is the one that counts
-            self._commands[command] = _outcome(call)
+            self._commands[command] = call
 
     def _add_change(self, change: CodeChange) -> None:
         added, removed = self._changed.get(change.file_path, (0, 0))
@@ -88,7 +88,7 @@ class Actions:
         return text[:1].upper() + text[1:] + "." if text else ""
 
     def _last_commands(self) -> list[tuple[str, str]]:
-        return list(self._commands.items())[-_COMMANDS_MAX:]
+        return [(command, _outcome(call)) for command, call in list(self._commands.items())[-_COMMANDS_MAX:]]
 
     def _edited(self, paths: list[str]) -> str:
         named = [self._with_counts(path) for path in paths[:_NAMED_MAX]]

@@ -227,15 +227,17 @@ def _quoted(summary: str) -> list[tuple[str, str]]:
 
 def _topics(candidates: Sequence[_Candidate], embedder: StaticEmbedder) -> tuple[str, ...]:
     """Return what it is about: words that are frequent here and rare elsewhere, as they are written most often."""
-    counts: Counter[str] = Counter()
-    spelled: dict[str, Counter[str]] = {}
+    said: Counter[str] = Counter()
     for candidate in candidates:
-        for raw in dict.fromkeys(raw_tokens(_PATH.sub(" ", candidate.text))):
-            term = _term(raw)
-            if term and len(raw) >= _TOPIC_CHARS_MIN and not raw.isdecimal():
-                counts[term] += 1
-                spelled.setdefault(term, Counter())[raw] += 1
-    weighed = {term: count * max(embedder.rarity(fold(_usual(spelled[term])).lower()) - 1.0, 0.1) for term, count in counts.items()}
+        said.update(set(raw_tokens(_PATH.sub(" ", candidate.text))))
+    spelled: dict[str, Counter[str]] = {}
+    for raw, times in said.items():
+        term = _term(raw)
+        if term and len(raw) >= _TOPIC_CHARS_MIN and not raw.isdecimal():
+            spelled.setdefault(term, Counter())[raw] = times
+    weighed = {
+        term: spellings.total() * max(embedder.rarity(fold(_usual(spellings)).lower()) - 1.0, 0.1) for term, spellings in spelled.items()
+    }
     best = sorted(weighed, key=lambda term: (-weighed[term], term))[:_TOPICS_MAX]
     return tuple(_usual(spelled[term]) for term in best)
 

@@ -99,6 +99,7 @@ class Worker:
         self._metrics = metrics
         self._embedder = embedder
         self._model = model
+        self._held_at = clock.now()
         self._remembered: OrderedDict[tuple[str, str], Vector] = OrderedDict()
 
     async def wake_stale(self) -> None:
@@ -118,6 +119,7 @@ class Worker:
         lease = await self._store.jobs.lease(self._workspace, self._clock.now(), LEASE_SECONDS, self._ids.fresh())
         if lease is None:
             return False
+        self._held_at = self._clock.now()
         try:
             await self._done(lease)
         except _LeaseLostError:
@@ -141,10 +143,14 @@ class Worker:
         elif lease.kind == "summarize" and self._settings.distill.enabled and memory.summarization.enabled:
             await self._summarise(lease)
 
-    async def _beat(self, lease: Lease) -> None:
-        """Hold the job for longer, or stop."""
+    async def _beat(self, lease: Lease, *, surely: bool = False) -> None:
+        """Hold the job for longer, once a part of the lease is over; or stop."""
         if self._is_stopped():
             raise _StoppedError
+        waited = (self._clock.now() - self._held_at).total_seconds()
+        if not surely and 0 <= waited < LEASE_SECONDS / 8:
+            return
+        self._held_at = self._clock.now()
         if not await self._store.jobs.extend(self._workspace, lease, self._clock.now(), LEASE_SECONDS):
             raise _LeaseLostError
 
@@ -281,7 +287,7 @@ class Worker:
         if written:
             self._metrics.summarised(time.perf_counter() - started)
         else:
-            await self._beat(lease)  # tells a lost lease from a changed turn
+            await self._beat(lease, surely=True)  # tells a lost lease from a changed turn
         return written
 
     async def _told(self, lease: Lease, asked: Asked) -> tuple[Told, str]:

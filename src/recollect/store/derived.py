@@ -120,7 +120,7 @@ async def _put_summaries(
 async def _standing(transaction: Transaction, level: int, source_ids: list[str]) -> dict[str, str | int]:
     """Return what the sources of a summary say now, by their hashes."""
     if level == 1:
-        return {stored.turn.id: stored.turn.content_hash for stored in await transaction.turns.by_id(source_ids)}
+        return dict(await transaction.turns.hashes(source_ids))
     return {one.id: checksum(one) for one in await transaction.derived.summaries_by_id(source_ids)}
 
 

@@ -115,6 +115,10 @@ class TurnRows(Protocol):
         """Return whole turns in any order; unknown ones are left out."""
         ...
 
+    async def hashes(self, turn_ids: list[str]) -> dict[str, str]:
+        """Return the content hashes of turns; unknown ones are left out."""
+        ...
+
     async def passages(self, turn_ids: list[str]) -> dict[str, tuple[Passage, ...]]:
         """Return the passages of turns, in their order."""
         ...

@@ -99,6 +99,15 @@ class Neo4jTurns:
         )
         return [stored_turn(row) for row in rows]
 
+    async def hashes(self, turn_ids: list[str]) -> dict[str, str]:
+        """Return the content hashes of turns."""
+        rows = await self._connection.rows(
+            "MATCH (t:Turn) WHERE t.workspace = $workspace AND t.uuid IN $turn_ids RETURN t.uuid, t.content_hash",
+            workspace=self._workspace,
+            turn_ids=turn_ids,
+        )
+        return {row[0]: row[1] for row in rows}
+
     async def passages(self, turn_ids: list[str]) -> dict[str, tuple[Passage, ...]]:
         """Return the passages of turns, in their order."""
         rows = await self._connection.rows(

@@ -137,6 +137,17 @@ class SqliteTurns:
         )
         return read_turns(self._connection, rows)
 
+    async def hashes(self, turn_ids: list[str]) -> dict[str, str]:
+        """Return the content hashes of turns."""
+        rows = self._connection.rows(
+            """
+            select t.uuid, t.content_hash from turn t join conversation c on c.pk = t.conversation_pk
+            where c.workspace_pk = (select pk from workspace where name = ?) and t.uuid in (select value from json_each(?))
+            """,
+            (self._workspace, as_json(turn_ids)),
+        )
+        return {row[0]: row[1] for row in rows}
+
     async def passages(self, turn_ids: list[str]) -> dict[str, tuple[Passage, ...]]:
         """Return the passages of turns, in their order."""
         rows = self._connection.rows(
