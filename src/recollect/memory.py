@@ -22,7 +22,7 @@ from recollect.model import ConversationInfo, Forgotten, Project, Recorded, Sear
 from recollect.placing import unplaced
 from recollect.recall.search import search
 from recollect.recorder import Recorder
-from recollect.store import open_store
+from recollect.store import open_store, waits_for_a_server
 from recollect.store.shapes import ConversationFilter, SearchScope
 from recollect.text import shorten
 from recollect.trace.verify import verify_content, verify_store
@@ -408,6 +408,11 @@ class Memory:
             for info in infos:
                 await self.mirrored(info.id)
             self._mirror.keep_only(info.id for info in infos)
+
+
+def needs_a_loop(settings: Settings) -> bool:
+    """Tell whether something outside is waited for, a server or an endpoint, so that coroutines need an event loop."""
+    return waits_for_a_server(settings.store) or settings.agent.memory.embeddings.endpoint is not None
 
 
 async def _off_the_loop(work: Callable[[], None]) -> None:

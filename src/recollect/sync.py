@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from recollect import conversation as _conversation
 from recollect import memory as _memory
 from recollect.running import runner
-from recollect.store import waits_for_a_server
 
 if TYPE_CHECKING:
     import os
@@ -65,8 +64,7 @@ class Memory:
     ) -> Self:
         """Open a memory: what is not given comes from the user's configuration, and a file that is missing is created."""
         chosen = _memory.settings_of(store, workspace, settings)
-        waits = waits_for_a_server(chosen.store) or summary_model is not None or chosen.agent.memory.embeddings.endpoint is not None
-        by = runner(waits=waits)
+        by = runner(waits=_memory.needs_a_loop(chosen) or summary_model is not None)
         opened = _memory.Memory.open(settings=chosen, clock=clock, ids=ids, summary_model=summary_model, worker=worker, threads=False)
         try:
             return cls(by.run(opened), by)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from recollect.distill.models import SummaryModel
     from recollect.model import Turn
     from recollect.store import Store
-    from recollect.store.shapes import Lease, TurnSize, Unembedded, Vector
+    from recollect.store.shapes import Lease, Unembedded, Vector
 
 _T = TypeVar("_T")
 LEASE_SECONDS = 120.0
@@ -238,26 +238,22 @@ class Worker:
     # Summaries
 
     async def _summarise(self, lease: Lease) -> None:
-        conversation_id = lease.conversation_id
         made = 0
-        while True:
-            sizes = await self._store.turns.sizes(self._workspace, conversation_id)
-            shown = [_size(one) for one in await self._store.derived.shown_summaries(self._workspace, conversation_id)]
-            for window in self._due(sizes, shown):
+        while windows := await self._due(lease.conversation_id):
+            for window in windows:
                 if made >= _WINDOWS_PER_STEP:  # others wait, too
-                    await self._store.jobs.wake(self._workspace, conversation_id, "summarize", self._clock.now())
+                    await self._store.jobs.wake(self._workspace, lease.conversation_id, "summarize", self._clock.now())
                     return
                 await self._beat(lease)
                 if not await self._written(lease, window):
                     break  # what it covers changed meanwhile: look again
                 made += 1
-            else:
-                if not self._due(sizes, shown):
-                    break
-        await self._tell(lease, made=made > 0, turns=len(sizes))
+        await self._tell(lease, made=made > 0)
 
-    def _due(self, sizes: Sequence[TurnSize], shown: Sequence[SummarySize]) -> list[Window]:
+    async def _due(self, conversation_id: str) -> list[Window]:
         """Return what is due at the lowest level that has anything due; a level is folded when it is whole."""
+        sizes = await self._store.turns.sizes(self._workspace, conversation_id)
+        shown = [_size(one) for one in await self._store.derived.shown_summaries(self._workspace, conversation_id)]
         windows = turn_windows(sizes, shown, self._triggers)
         for level in sorted({one.level for one in shown}):
             windows = windows or fold_windows(shown, level, self._triggers)
@@ -325,10 +321,10 @@ class Worker:
 
     # What a conversation is about
 
-    async def _tell(self, lease: Lease, *, made: bool, turns: int) -> None:
+    async def _tell(self, lease: Lease, *, made: bool) -> None:
         """Write a title and a summary, when there is something new to tell."""
         held = await self._store.conversations.held(self._workspace, lease.conversation_id)
-        if held is None or not turns:
+        if held is None or not held.conversation.turn_count:
             return
         grown = held.next_index - 1 - held.told_to
         if held.conversation.summary is not None and not made and grown < (self._triggers.turns or 1):

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from recollect.errors import InputError, NotFoundError
-from recollect.memory import Memory, settings_of
+from recollect.memory import Memory, needs_a_loop, settings_of
 from recollect.running import runner
-from recollect.store import waits_for_a_server
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -27,7 +26,7 @@ _LISTED_MAX = 1_000_000
 def with_memory(options: Namespace, work: Callable[[Memory, Namespace], Awaitable[_T]]) -> _T:
     """Open the memory that the options name, for the length of some work on it."""
     settings = settings_of(getattr(options, "store", None), getattr(options, "workspace", None), None)
-    by = runner(waits=waits_for_a_server(settings.store) or settings.agent.memory.embeddings.endpoint is not None)
+    by = runner(waits=needs_a_loop(settings))
     try:
         return by.run(_opened(settings, options, work))
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, LiteralString
+from typing import TYPE_CHECKING
 
 from recollect.clock import iso
 from recollect.limits import BRANCH_DEPTH_MAX, CONVERSATIONS_PER_PROJECT_MAX, PROJECTS_PER_WORKSPACE_MAX
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from recollect.model import ConversationInfo
     from recollect.store.shapes import ConversationFilter, Held
     from recollect.store.sqlite.database import Connection
-
-_KEY: LiteralString = "(select pk from conversation where workspace_pk = (select pk from workspace where name = ?1) and uuid = ?2)"
 
 
 class SqliteConversations:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, LiteralString
 
 from recollect.clock import from_iso, iso
 from recollect.model import Job
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from recollect.store.sqlite.database import Connection
 
 
+# a job that is being done is done again, a parked one gets another chance, one that waits goes on waiting
+_OR_AGAIN: LiteralString = """
+    on conflict (conversation_pk, kind) do update set again = 1, attempts = case state when 'parked' then 0 else attempts end,
+        state = case state when 'parked' then 'ready' else state end
+    where state <> 'ready'
+"""
+
+
 def wake(connection: Connection, conversation_keys: list[int]) -> None:
     """Write the jobs that a change of conversations causes, in the same transaction."""
     connection.run(
@@ -23,10 +31,8 @@ def wake(connection: Connection, conversation_keys: list[int]) -> None:
         insert into job (conversation_pk, kind, state, again, attempts, since, due_at)
         select c.pk, kind.value, 'ready', 0, 0, c.updated_at, c.updated_at
         from conversation c, json_each('["embed", "summarize"]') kind where c.pk in (select value from json_each(?))
-        on conflict (conversation_pk, kind) do update set again = 1, attempts = case state when 'parked' then 0 else attempts end,
-            state = case state when 'parked' then 'ready' else state end
-        where state <> 'ready'
-        """,
+        """
+        + _OR_AGAIN,
         (as_json(conversation_keys),),
     )
 
@@ -45,9 +51,8 @@ class SqliteJobs:
             insert into job (conversation_pk, kind, state, again, attempts, since, due_at)
             select pk, ?3, 'ready', 0, 0, ?4, ?4 from conversation
             where workspace_pk = (select pk from workspace where name = ?1) and uuid = ?2
-            on conflict (conversation_pk, kind) do update set again = 1, attempts = case state when 'parked' then 0 else attempts end,
-                state = case state when 'parked' then 'ready' else state end
-            """,
+            """
+            + _OR_AGAIN,
             (self._workspace, conversation_id, kind, iso(at)),
         )
 
