@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from recollect.answers import AccessedFile, Hit, Recorded, SearchResult, Session, Stats, Verification
     from recollect.capture.messages import messages_to_turns
     from recollect.config import Settings, load_settings
     from recollect.conversation import Conversation
@@ -24,26 +25,10 @@ if TYPE_CHECKING:
         TooLargeError,
     )
     from recollect.memory import Memory
-    from recollect.model import (
-        AccessedFile,
-        Checkpoint,
-        CodeChange,
-        ContextFile,
-        ConversationInfo,
-        Hit,
-        Message,
-        Recorded,
-        SearchResult,
-        Session,
-        Stats,
-        Summary,
-        ToolCall,
-        ToolResult,
-        Turn,
-        Verification,
-    )
+    from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, Message, Summary, ToolCall, ToolResult, Turn
 
 _HOMES = {
+    "recollect.answers": ("AccessedFile", "Hit", "Recorded", "SearchResult", "Session", "Stats", "Verification"),
     "recollect.capture.messages": ("messages_to_turns",),
     "recollect.config": ("Settings", "load_settings"),
     "recollect.conversation": ("Conversation",),
@@ -64,22 +49,15 @@ _HOMES = {
     ),
     "recollect.memory": ("Memory",),
     "recollect.model": (
-        "AccessedFile",
         "Checkpoint",
         "CodeChange",
         "ContextFile",
         "ConversationInfo",
-        "Hit",
         "Message",
-        "Recorded",
-        "SearchResult",
-        "Session",
-        "Stats",
         "Summary",
         "ToolCall",
         "ToolResult",
         "Turn",
-        "Verification",
     ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

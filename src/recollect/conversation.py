@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from recollect.answers import AccessedFile, HistoryMessage, SearchResult
 from recollect.capture.paths import place_of
 from recollect.checks import checked_count
 from recollect.compose.fitting import fit_turn
 from recollect.errors import InputError, NotFoundError, StoreBusyError
 from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX, TURNS_PER_PAGE
-from recollect.model import AccessedFile, HistoryMessage, SearchResult, Summary, ToolCall, Turn, TurnStatus
 from recollect.placing import place_turn
 from recollect.recorder import MovedError
 from recollect.store.shapes import CallFilter, ConversationChange, SearchScope, TurnRange
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from recollect.capture.reading import Reading
     from recollect.capture.recorded import Said
     from recollect.memory import Memory
-    from recollect.model import ConversationInfo
+    from recollect.model import ConversationInfo, Summary, ToolCall, Turn, TurnStatus
     from recollect.recorder import OnEdit, Result
 
 _TURN_CHARS_MIN = 200

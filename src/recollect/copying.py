@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from recollect.answers import Copied
 from recollect.errors import InputError
-from recollect.model import Copied
 from recollect.store import open_store
 from recollect.store.shapes import ConversationFilter, TurnRange
 

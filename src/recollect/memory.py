@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from recollect.answers import Forgotten, Recorded, SearchResult, Session, Stats, Verification
 from recollect.capture.paths import Place, place_of
 from recollect.checks import checked_count, checked_text
 from recollect.clock import RandomIds, SystemClock
@@ -18,7 +19,7 @@ from recollect.errors import InputError, NotFoundError
 from recollect.identity import identity
 from recollect.limits import NAME_CHARS_MAX, PATH_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX, TITLE_CHARS_MAX
 from recollect.mirror import Mirror
-from recollect.model import ConversationInfo, Forgotten, Project, Recorded, SearchResult, Session, Stats, Turn, Verification
+from recollect.model import ConversationInfo, Project, Turn
 from recollect.placing import unplaced
 from recollect.recall.search import search
 from recollect.recorder import Recorder

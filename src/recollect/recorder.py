@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
+from recollect.answers import Recorded
 from recollect.capture.clean import Cleaner
 from recollect.capture.reading import Reading
 from recollect.distill.passages import cut_passages
 from recollect.errors import NotFoundError, RecollectError, StoreBusyError
 from recollect.identity import identity
 from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX
-from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, Project, Recorded, Turn
+from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, Project, Turn
 from recollect.placing import Head, outline, place_turns
 from recollect.recognition import Recognition, recognise
 from recollect.store.shapes import Draft, Recording, TurnRange

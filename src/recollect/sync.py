@@ -21,23 +21,8 @@ if TYPE_CHECKING:
     from recollect.clock import Clock, Ids
     from recollect.config import Settings
     from recollect.distill.models import SummaryModel
-    from recollect.model import (
-        AccessedFile,
-        ConversationInfo,
-        ConversationStatus,
-        Forgotten,
-        HistoryMessage,
-        Project,
-        Recorded,
-        SearchResult,
-        Session,
-        Stats,
-        Summary,
-        ToolCall,
-        Turn,
-        TurnStatus,
-        Verification,
-    )
+    from recollect.answers import AccessedFile, Forgotten, HistoryMessage, Recorded, SearchResult, Session, Stats, Verification
+    from recollect.model import ConversationInfo, ConversationStatus, Project, Summary, ToolCall, Turn, TurnStatus
     from recollect.recorder import OnEdit
     from recollect.running import Runner
 

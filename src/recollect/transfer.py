@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
+from recollect.answers import to_json
 from recollect.clock import in_utc
 from recollect.errors import InputError
 from recollect.identity import content_hash
-from recollect.model import ConversationInfo, Json, Project, Turn, to_json
+from recollect.model import ConversationInfo, Json, Project, Turn
 from recollect.placing import unplaced
 from recollect.text import cut, shorten
 

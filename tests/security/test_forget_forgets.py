@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from neo4j import GraphDatabase
 
-from recollect.model import Forgotten
+from recollect.answers import Forgotten
 from recollect.sync import Memory
 
 WORD = "xylophonemarmalade"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 
 from recollect import messages_to_turns
-from recollect.model import to_json
+from recollect.answers import to_json
 from recollect.placing import Head, checksum, place_turns, unplaced
 from tests.kit import START, said
 

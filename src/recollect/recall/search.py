@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from recollect.answers import Hit, SearchResult
 from recollect.checks import checked_count, checked_text
 from recollect.limits import CANDIDATES_MAX, QUERY_CHARS_MAX, QUERY_TERMS_MAX, SEARCH_LIMIT_MAX
-from recollect.model import Hit, SearchResult
 from recollect.quoting import passage_text, summary_text
 from recollect.recall.lexical import score
 from recollect.text import terms

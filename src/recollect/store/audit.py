@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from recollect.answers import Damage
 from recollect.errors import DamagedStoreError
 from recollect.limits import TURNS_PER_PAGE
-from recollect.model import Damage
 from recollect.placing import checksum
 from recollect.store.integrity import damage_of
 from recollect.store.jobs import states_of, waiting_since
@@ -16,7 +16,8 @@ from recollect.store.jobs import states_of, waiting_since
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from recollect.model import Job, Stats
+    from recollect.answers import Stats
+    from recollect.model import Job
     from recollect.store.protocol import Engine, Transaction
     from recollect.store.shapes import HashRecord, RecordKey
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from recollect.answers import Forgotten
 from recollect.clock import in_utc
 from recollect.errors import ConflictError, StoreBusyError, TooLargeError
 from recollect.limits import BRANCH_DEPTH_MAX
-from recollect.model import Forgotten
 from recollect.store.lineage import below, recounted, retold, sealed
 from recollect.store.removal import remove
 from recollect.store.shapes import Held

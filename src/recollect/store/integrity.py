@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from recollect.answers import Damage
 from recollect.errors import DamagedStoreError
 from recollect.identity import content_hash
-from recollect.model import Damage
 from recollect.placing import checksum
 
 if TYPE_CHECKING:

@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.model import ConversationInfo, Damage, Insight, Job, JobKind, Passage, Project, Reference, Scope, Stats, Summary
+    from recollect.answers import Damage, Stats
+    from recollect.model import ConversationInfo, Insight, Job, JobKind, Passage, Project, Reference, Scope, Summary
     from recollect.store.recording import Situation
     from recollect.store.shapes import (
         Advance,

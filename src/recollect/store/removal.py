@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.model import Forgotten
+from recollect.answers import Forgotten
 from recollect.placing import checksum, place_turn, unplaced
 from recollect.store.lineage import below, counted_anew, counted_below, sealed
 from recollect.store.recording import adopted, chosen_heir

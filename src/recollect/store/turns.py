@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from recollect.model import ConversationInfo, Forgotten, Project, Turn
+    from recollect.answers import Forgotten
+    from recollect.model import ConversationInfo, Project, Turn
     from recollect.store.protocol import Engine, Transaction
     from recollect.store.shapes import CallFilter, Held, TurnSize
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from recollect.answers import Damage, Verification
 from recollect.identity import content_hash
-from recollect.model import Damage, Verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable

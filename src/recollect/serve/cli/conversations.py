@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from recollect.answers import to_json
 from recollect.capture.clean import parse_json
 from recollect.capture.recorded import Said
 from recollect.clock import from_iso
 from recollect.errors import InputError
-from recollect.model import to_json
 from recollect.serve.cli.output import age, complain, count, one_line, print_json, safe, styled, table, width, wrapped
 from recollect.serve.cli.session import command, conversation_of, read_file, wants_json
 

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from recollect.answers import to_json
 from recollect.capture.clean import parse_json
 from recollect.errors import InputError, RecollectError, StoreError
 from recollect.limits import PAYLOAD_BYTES_MAX
-from recollect.model import to_json
 from recollect.serve.cli.output import Progress, complain, count, print_json
 from recollect.serve.cli.session import command, read_file, wants_json
 

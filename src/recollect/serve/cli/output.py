@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from recollect.model import to_json
+from recollect.answers import to_json
 from recollect.text import terms
 
 if TYPE_CHECKING:

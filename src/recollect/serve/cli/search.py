@@ -12,8 +12,8 @@ from recollect.serve.cli.session import command, conversation_of, wants_json
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from recollect.answers import Hit, SearchResult
     from recollect.memory import Memory
-    from recollect.model import Hit, SearchResult
 
 _INDENT = 9
 _NAME = 7

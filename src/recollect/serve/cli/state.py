@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recollect import __version__
+from recollect.answers import to_json
 from recollect.checks import masked
 from recollect.config import config_path, load_settings
 from recollect.errors import InputError, RecollectError
-from recollect.model import to_json
 from recollect.serve.cli.output import Progress, count, print_json, safe, size, styled
 from recollect.serve.cli.session import command, read_file, wants_json, with_memory
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from recollect.answers import Stats
     from recollect.memory import Memory
-    from recollect.model import Stats
 
 _FREE_BYTES_MIN = 100 * 1024 * 1024
 

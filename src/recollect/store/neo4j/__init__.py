@@ -11,8 +11,8 @@ from recollect.store.neo4j.migrations import migrate
 from recollect.store.neo4j.transaction import Neo4jTransaction
 
 if TYPE_CHECKING:
+    from recollect.answers import Damage
     from recollect.config import Neo4j
-    from recollect.model import Damage
     from recollect.store.protocol import Work
 
 _T = TypeVar("_T")

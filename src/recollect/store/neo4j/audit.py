@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recollect.model import Damage, Stats
+from recollect.answers import Damage, Stats
 from recollect.store.neo4j.migrations import INDEXES
 from recollect.store.neo4j.rows import RETURN_CONVERSATION, RETURN_TURN, held_of, stored_turn
 from recollect.store.shapes import HashRecord, RecordKey

@@ -11,7 +11,7 @@ from recollect.store.sqlite.database import Database
 from recollect.store.sqlite.transaction import SqliteTransaction
 
 if TYPE_CHECKING:
-    from recollect.model import Damage
+    from recollect.answers import Damage
     from recollect.store.protocol import Work
 
 _T = TypeVar("_T")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from recollect.model import Damage, Stats
+from recollect.answers import Damage, Stats
 from recollect.store.shapes import HashRecord, RecordKey
 from recollect.store.sqlite.rows import SELECT_CONVERSATION, SELECT_TURN, as_json, held_of, read_turns, readable
 

@@ -1,0 +1,155 @@
+"""What is answered: hits, contexts, counts and verdicts, immutable and free of I/O.
+
+Every type is a frozen msgspec struct, so that an answer is the same in Python, in `--json` and over HTTP (`to_json`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from recollect.model import AccessKind, Json, Node, ToolCall, Turn
+
+
+class Session(Node, frozen=True, kw_only=True):
+    """A conversation as somebody who wants to resume it sees it."""
+
+    id: str
+    started_at: datetime
+    last_activity_at: datetime
+    turn_count: int
+    last_message: str | None
+
+
+class AccessedFile(Node, frozen=True, kw_only=True):
+    """The latest access to a path in a conversation."""
+
+    path: str
+    kind: AccessKind
+    tool_name: str
+    turn_index: int
+    timestamp: datetime | None
+    temporary: bool = False
+    generated: bool = False
+
+
+class HistoryMessage(Node, frozen=True, kw_only=True):
+    """A message of a conversation with the tool calls it made."""
+
+    turn_index: int
+    sequence: int
+    role: str
+    content: str
+    reasoning: str | None
+    timestamp: datetime | None
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+class Hit(Node, frozen=True, kw_only=True):
+    """One answer of a search; a turn's question and answer always come together."""
+
+    kind: Literal["turn", "summary", "scope", "insight"]
+    id: str
+    conversation_id: str
+    conversation_title: str | None = None
+    project: str = ""
+    level: int = 0
+    turn_index: int | None = None
+    first_turn: int | None = None
+    last_turn: int | None = None
+    question: str = ""
+    answer: str = ""
+    passage: str = ""
+    score: float
+    confidence: float
+    timestamp: datetime | None = None
+    age_seconds: float = 0.0
+    stale: bool = False
+    explanation: dict[str, float] = msgspec.field(default_factory=dict[str, float])
+
+
+class SearchResult(Node, frozen=True, kw_only=True):
+    """Hits, best first, and for each retriever "ran" or the reason why it did not."""
+
+    hits: tuple[Hit, ...] = ()
+    retrievers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    searched_turns: int = 0
+    elapsed_ms: float = 0.0
+
+
+class Recorded(Node, frozen=True, kw_only=True):
+    """What became of a payload: `status` is created, unchanged, replaced, branched, pending or skipped.
+
+    `notes` counts what had to be read with tolerance, by kind.
+    """
+
+    conversation_id: str
+    status: Literal["created", "unchanged", "replaced", "branched", "pending", "skipped"]
+    request_id: str | None = None
+    turn_ids: tuple[str, ...] = ()
+    notes: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+
+
+class Forgotten(Node, frozen=True, kw_only=True):
+    """How much was forgotten."""
+
+    conversations: int = 0
+    turns: int = 0
+
+
+class Copied(Node, frozen=True, kw_only=True):
+    """How much of a store is now in another, and how much of that was not there before."""
+
+    workspaces: int = 0
+    conversations: int = 0
+    turns: int = 0
+    new_turns: int = 0
+
+
+class Damage(Node, frozen=True, kw_only=True):
+    """A record whose bytes are not what was written."""
+
+    kind: str
+    id: str
+    conversation_id: str | None = None
+    reason: str
+
+
+class Verification(Node, frozen=True, kw_only=True):
+    """Whether a content is what was recorded, or, for a whole store, what is damaged."""
+
+    status: Literal["matches", "differs", "unknown", "intact", "damaged"]
+    id: str | None = None
+    content_hash: str | None = None
+    checked: int = 0
+    damage: tuple[Damage, ...] = ()
+
+
+class Stats(Node, frozen=True, kw_only=True):
+    """How much is remembered."""
+
+    workspace: str
+    store: str
+    conversations: int = 0
+    turns: int = 0
+    messages: int = 0
+    tool_calls: int = 0
+    summaries: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    passages: int = 0
+    embedded: int = 0
+    jobs: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    oldest_job_since: datetime | None = None
+    size_bytes: int = 0
+    timings_ms: dict[str, float] = msgspec.field(default_factory=dict[str, float])
+
+
+def to_json(value: object) -> Json:
+    """Return a value as plain JSON: times in ISO 8601, ids as strings, a turn with its `user` and `assistant`."""
+    if isinstance(value, Turn):
+        plain = msgspec.to_builtins(value)
+        return plain | {"user": value.user, "assistant": value.assistant}
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    return msgspec.to_builtins(value)
