@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from recollect.answers import AccessedFile, Forgotten, HistoryMessage, Recorded, SearchResult, Session, Stats, Verification
     from recollect.clock import Clock, Ids
     from recollect.config import Settings
     from recollect.distill.models import SummaryModel
-    from recollect.answers import AccessedFile, Forgotten, HistoryMessage, Recorded, SearchResult, Session, Stats, Verification
     from recollect.model import ConversationInfo, ConversationStatus, Project, Summary, ToolCall, Turn, TurnStatus
     from recollect.recorder import OnEdit
     from recollect.running import Runner

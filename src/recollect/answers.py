@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from recollect.model import AccessKind, Json, Node, ToolCall, Turn
+from recollect.model import AccessKind, ConversationInfo, Json, Node, ToolCall, Turn
 
 
 class Session(Node, frozen=True, kw_only=True):
@@ -77,6 +77,14 @@ class SearchResult(Node, frozen=True, kw_only=True):
     retrievers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     searched_turns: int = 0
     elapsed_ms: float = 0.0
+
+
+class SimilarConversation(Node, frozen=True, kw_only=True):
+    """A conversation that comes close to a text: how close, and the hit that says why."""
+
+    conversation: ConversationInfo
+    score: float
+    hit: Hit
 
 
 class Recorded(Node, frozen=True, kw_only=True):

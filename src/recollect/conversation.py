@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from recollect.answers import AccessedFile, HistoryMessage, SearchResult
 from recollect.capture.paths import place_of
-from recollect.checks import checked_count
+from recollect.checks import checked_count, checked_levels
 from recollect.compose.fitting import fit_turn
 from recollect.errors import InputError, NotFoundError, StoreBusyError
 from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX, TURNS_PER_PAGE
@@ -235,8 +235,8 @@ class Conversation:
         self, query: str, limit: int = 5, *, levels: Sequence[int] | None = None, semantic: bool = True
     ) -> SearchResult:
         """Search this conversation and what it inherits."""
-        scope = SearchScope(conversation_id=self.id)
-        return await self._memory.search_scope(query, scope, levels=levels, limit=limit, semantic=semantic)
+        scope = SearchScope(conversation_id=self.id, levels=checked_levels(levels))
+        return await self._memory.search_scope(query, scope, limit=limit, semantic=semantic)
 
     async def summaries(self, level: int | None = None, *, unfolded: bool = False, limit: int | None = None) -> list[Summary]:
         """Return the summaries this conversation shows, what it inherits included, by level and first turn.

@@ -43,6 +43,7 @@ PASSAGES_PER_TURN_MAX = 2_000
 QUERY_CHARS_MAX = 4_000
 QUERY_TERMS_MAX = 64
 CANDIDATES_MAX = 400
+NEIGHBOURS_MAX = 150
 SEARCH_LIMIT_MAX = 1_000
 
 # the SQLite file: scope is a range of passage numbers (workspace | project | conversation | passage)

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from recollect.answers import Forgotten, Recorded, SearchResult, Session, Stats, Verification
-from recollect.capture.paths import Place, place_of
-from recollect.checks import checked_count, checked_text
+from recollect.capture.paths import place_of
+from recollect.checks import checked_count, checked_levels, checked_name, checked_text, checked_time
 from recollect.clock import RandomIds, SystemClock
 from recollect.config import Settings, load_settings
 from recollect.conversation import Conversation
 from recollect.distill.metrics import Metrics
 from recollect.errors import InputError, NotFoundError
 from recollect.identity import identity
-from recollect.limits import NAME_CHARS_MAX, PATH_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX, TITLE_CHARS_MAX
+from recollect.limits import TAG_CHARS_MAX, TAGS_MAX, TITLE_CHARS_MAX
 from recollect.mirror import Mirror
 from recollect.model import ConversationInfo, Project, Turn
 from recollect.placing import unplaced
-from recollect.recall.search import search
+from recollect.projects import Projects
+from recollect.recalling import Recall
 from recollect.recorder import Recorder
 from recollect.store import open_store, waits_for_a_server
-from recollect.store.shapes import ConversationFilter, SearchScope
+from recollect.store.shapes import ConversationFilter, SearchScope, TurnFilter
 from recollect.text import shorten
 from recollect.trace.verify import verify_content, verify_store
 from recollect.transfer import rehashed
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from recollect.answers import SimilarConversation
     from recollect.clock import Clock, Ids
     from recollect.distill.background import Background
     from recollect.distill.models import SummaryModel
@@ -59,6 +60,8 @@ class Memory:
         self.clock = clock
         self.ids = ids
         self.recorder = Recorder(store, settings.workspace, settings, clock, on_recorded=self._recorded)
+        self._projects = Projects(store, settings.workspace, self._clean)
+        self._recall = Recall(store, settings, clock, self.metrics)
         folder = settings.agent.memory.persistence.mirror
         self._mirror = None if folder is None else Mirror(folder, settings.workspace)
 
@@ -150,11 +153,11 @@ class Memory:
         external_id: str | None = None,
     ) -> Conversation:
         """Create a conversation in the project of a directory, or in one that is named; the same `external_id` gives the same one."""
-        place = place_of(None if cwd is None else self._cleaned_path(cwd))
-        owner = self._project(project, place)
+        place = place_of(None if cwd is None else self._projects.path(cwd))
+        owner = self._projects.of(project, place)
         clean = self.recorder.reading().cleaner.text
-        agent = None if agent is None else _name("agent", clean(agent))
-        external_id = None if external_id is None else _name("external_id", clean(external_id))
+        agent = None if agent is None else checked_name("agent", clean(agent))
+        external_id = None if external_id is None else checked_name("external_id", clean(external_id))
         own_id = self.ids.fresh() if external_id is None else identity("conversation", self.workspace, owner.id, agent, external_id)
         now = self.clock.now()
         info = ConversationInfo(
@@ -165,20 +168,8 @@ class Memory:
             info = await self.store.conversations.create(self.workspace, info, owner)
         return Conversation(self, info)
 
-    def _cleaned_path(self, path: object) -> str:
-        text = str(os.fspath(cast("str", path))) if isinstance(path, str | os.PathLike) else ""
-        if not text or len(text) > PATH_CHARS_MAX or "\0" in text:
-            msg = f"{str(path)[:60]!r} is no directory: give a path of 1 to {PATH_CHARS_MAX} characters"
-            raise InputError(msg)
+    def _clean(self, text: str) -> str:
         return self.recorder.reading().cleaner.text(text)
-
-    def _project(self, given: str | None, place: Place) -> Project:
-        if given is not None:
-            name = _name("project", self.recorder.reading().cleaner.text(given))
-            return Project(id=identity("project", self.workspace, "name", name), name=name, root=place.root, external_id=name)
-        if place.root is None:
-            return Project(id=identity("project", self.workspace, "name", "default"), name="default", external_id="default")
-        return Project(id=identity("project", self.workspace, "root", place.root), name=Path(place.root).name or "/", root=place.root)
 
     def clean_title(self, title: str) -> str:
         """Return a title without secrets, on one line."""
@@ -228,25 +219,9 @@ class Memory:
         if status not in {None, "active", "archived"}:
             msg = f"a conversation is active or archived, not {status!r}"
             raise InputError(msg)
-        project_ids = await self._project_ids(project, cwd)
+        project_ids = await self._projects.ids(project, cwd)
         where = ConversationFilter(status=status, tags=self.clean_tags(tags) if tags else (), project_ids=project_ids, agent=agent)
         return await self.store.conversations.find(self.workspace, where, limit)
-
-    async def _project_ids(self, project: str | None, cwd: str | os.PathLike[str] | None) -> tuple[str, ...] | None:
-        """Return the ids of the projects meant: None for all of them, none at all when nothing is recorded there."""
-        if project is None and cwd is None:
-            return None
-        known = await self.store.conversations.projects(self.workspace)
-        if project is None:
-            root = place_of(self._cleaned_path(cwd)).root
-            return tuple(one.id for one in known if one.root is not None and one.root == root)
-        given = checked_text("project", project)
-        found = [one for one in known if given in {one.id, one.external_id, one.root}] or [one for one in known if one.name == given]
-        if len(found) > 1 and not any(given in {one.id, one.external_id, one.root} for one in found):
-            roots = ", ".join(one.root or one.id for one in found)
-            msg = f"several projects are named {given!r}: name one by its directory ({roots})"
-            raise InputError(msg)
-        return tuple(one.id for one in found)
 
     async def projects(self) -> list[Project]:
         """Return the projects of the workspace by name."""
@@ -281,7 +256,7 @@ class Memory:
         if isinstance(payload, Turn):
             return await self._record_turn(payload, target, replace=replace)
         cwd = cast("dict[str, Any]", payload).get("cwd") if isinstance(payload, dict) else None
-        place = place_of(target.cwd if target is not None else self._cleaned_path(cwd) if isinstance(cwd, str) and cwd else None)
+        place = place_of(target.cwd if target is not None else self._projects.path(cwd) if isinstance(cwd, str) and cwd else None)
         reading = self.recorder.reading(place)
         from recollect.capture.payload import read_payload  # noqa: PLC0415  only those who record need it
 
@@ -311,25 +286,47 @@ class Memory:
         conversation: str | None = None,
         project: str | None = None,
         cwd: str | os.PathLike[str] | None = None,
+        agent: str | None = None,
+        tags: Sequence[str] = (),
+        since: Any = None,
+        until: Any = None,
+        tool: str | None = None,
+        file: str | None = None,
         levels: Sequence[int] | None = None,
         limit: int = 10,
         semantic: bool = True,
+        minimum_score: float = 0.0,
     ) -> SearchResult:
-        """Search turns in one conversation, one project, or the whole workspace; any string at all is a legal query."""
-        project_ids = await self._project_ids(project, cwd)
+        """Search turns and summaries in one conversation, one project, or the whole workspace; any string at all is a legal query.
+
+        Every given filter must hold, any of the tags: the agent a conversation came from, when a turn was (`since`
+        included, `until` not: times, dates or ISO text), a tool it used, a file it touched.
+        """
+        project_ids = await self._projects.ids(project, cwd)
         if project_ids == ():
             return SearchResult(retrievers={"terms": "not run: nothing is recorded in that project", "meaning": "not run: as terms"})
-        scope = SearchScope(conversation_id=conversation, project_ids=project_ids)
-        return await self.search_scope(query, scope, levels=levels, limit=limit, semantic=semantic)
+        where = TurnFilter(
+            agent=agent, tags=self.clean_tags(tags), since=checked_time("since", since), until=checked_time("until", until), tool=tool,
+            file=file,
+        )  # fmt: skip
+        scope = SearchScope(conversation_id=conversation, project_ids=project_ids, levels=checked_levels(levels), where=where)
+        return await self._recall.search(query, scope, limit=limit, semantic=semantic, minimum_score=minimum_score)
 
-    async def search_scope(
-        self, query: str, scope: SearchScope, *, levels: Sequence[int] | None, limit: int, semantic: bool
-    ) -> SearchResult:
+    async def search_scope(self, query: str, scope: SearchScope, *, limit: int, semantic: bool) -> SearchResult:
         """Search one scope."""
-        now = self.clock.now()
-        result = await search(self.store, self.workspace, query, scope, levels=levels, limit=limit, semantic=semantic, now=now)
-        self.metrics.searched(len(result.hits), result.elapsed_ms / 1_000)
-        return result
+        return await self._recall.search(query, scope, limit=limit, semantic=semantic)
+
+    async def find_similar_conversations(
+        self,
+        query: str,
+        limit: int = 5,
+        *,
+        project: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        semantic: bool = True,
+    ) -> list[SimilarConversation]:
+        """Return the conversations that come closest to a text, best first, each with the hit that says why."""
+        return await self._recall.similar(query, await self._projects.ids(project, cwd), limit=limit, semantic=semantic)
 
     async def import_conversation(self, document: Any, *, replace: bool = False, new_id: bool = False) -> Conversation:
         """Read an exported conversation back, under its own id, or under a fresh one.
@@ -356,7 +353,7 @@ class Memory:
         Forgotten turns are gone from branches, too, and on SQLite from every byte of the store's files.
         """
         if before is not None and conversation is None and origin is None:
-            forgotten = await self.store.turns.forget_before(self.workspace, before, await self._project_ids(project, None))
+            forgotten = await self.store.turns.forget_before(self.workspace, before, await self._projects.ids(project, None))
         else:
             ids = await self._ids_to_forget(conversation, project, before, origin)
             forgotten = await self.store.conversations.remove(self.workspace, ids, keep_inherited=False)
@@ -434,13 +431,5 @@ def settings_of(store: str | os.PathLike[str] | None, workspace: str | None, set
     if store is not None:
         chosen = msgspec.structs.replace(chosen, store=checked_text("store", os.fspath(store)))
     if workspace is not None:
-        chosen = msgspec.structs.replace(chosen, workspace=_name("workspace", workspace))
+        chosen = msgspec.structs.replace(chosen, workspace=checked_name("workspace", workspace))
     return chosen if chosen.store else msgspec.structs.replace(chosen, store=load_settings().store)
-
-
-def _name(what: str, value: str) -> str:
-    name = checked_text(what, value).strip()
-    if not name or len(name) > NAME_CHARS_MAX:
-        msg = f"{what} is a name of 1 to {NAME_CHARS_MAX} characters, not {value[:60]!r}"
-        raise InputError(msg)
-    return name

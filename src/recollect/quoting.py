@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,6 +12,7 @@ from recollect.model import Passage
 from recollect.text import cut, shorten, term_text
 
 _QUESTION_CHARS_MAX = 160
+_SPEAKER = re.compile(r"([^\W\d_][\w'’.-]{0,30}(?: [^\W\d_][\w'’.-]{0,30})?):\s")
 
 if TYPE_CHECKING:
     from recollect.model import Summary, ToolCall, Turn
@@ -37,12 +39,20 @@ def passage_text(turn: Turn, passage: Passage) -> str:
 
 
 def key_text(turn: Turn, passage: Passage) -> str:
-    """Return what a passage is searched by: when and by whom it was said, the question it belongs to, and its text."""
-    moment = turn.started_at or turn.ended_at
-    date = "" if moment is None else f"[{moment.day} {moment:%B %Y}] "
-    speaker = {"question": "user", "answer": "assistant", "tool": "tool"}.get(passage.part, passage.part)
+    """Return what the vector of a passage is made of: its text, and the question it belongs to.
+
+    Who said it and when are signals of their own in recall; inside the vector they only blur it.
+    """
+    text = passage_text(turn, passage)
+    label = speaker_of(text) if passage.start == 0 and passage.part != "tool" else None
     asked = "" if passage.part == "question" else shorten(turn.user, _QUESTION_CHARS_MAX)
-    return f"{date}{speaker}: {passage_text(turn, passage)}" + (f"\n{asked}" if asked else "")
+    return (text if label is None else text[len(label) + 1 :].lstrip()) + (f"\n{asked}" if asked else "")
+
+
+def speaker_of(text: str) -> str | None:
+    """Return the name in front of a text, as in "Anna: I went", or None; transcripts of several people have them."""
+    found = _SPEAKER.match(text)
+    return None if found is None else found[1]
 
 
 def summary_text(summary: Summary) -> str:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from recollect.answers import AccessedFile, Forgotten, HistoryMessage, Recorded, SearchResult, Session, Stats, Verification
     from recollect.clock import Clock, Ids
     from recollect.config import Settings
     from recollect.distill.models import SummaryModel
-    from recollect.answers import AccessedFile, Forgotten, HistoryMessage, Recorded, SearchResult, Session, Stats, Verification
     from recollect.model import ConversationInfo, ConversationStatus, Project, Summary, ToolCall, Turn, TurnStatus
     from recollect.recorder import OnEdit
     from recollect.running import Runner
@@ -127,13 +127,39 @@ class Memory:
         conversation: str | None = None,
         project: str | None = None,
         cwd: str | os.PathLike[str] | None = None,
+        agent: str | None = None,
+        tags: Sequence[str] = (),
+        since: Any = None,
+        until: Any = None,
+        tool: str | None = None,
+        file: str | None = None,
         levels: Sequence[int] | None = None,
         limit: int = 10,
         semantic: bool = True,
+        minimum_score: float = 0.0,
     ) -> SearchResult:
-        """Search turns in one conversation, one project, or the whole workspace; any string at all is a legal query."""
+        """Search turns and summaries in one conversation, one project, or the whole workspace; any string at all is a legal query.
+
+        Every given filter must hold, any of the tags: the agent a conversation came from, when a turn was (`since`
+        included, `until` not: times, dates or ISO text), a tool it used, a file it touched.
+        """
         return self._by.run(
-            self._of.search(query, conversation=conversation, project=project, cwd=cwd, levels=levels, limit=limit, semantic=semantic)
+            self._of.search(
+                query,
+                conversation=conversation,
+                project=project,
+                cwd=cwd,
+                agent=agent,
+                tags=tags,
+                since=since,
+                until=until,
+                tool=tool,
+                file=file,
+                levels=levels,
+                limit=limit,
+                semantic=semantic,
+                minimum_score=minimum_score,
+            )
         )
 
     def import_conversation(self, document: Any, *, replace: bool = False, new_id: bool = False) -> Conversation:

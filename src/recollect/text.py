@@ -134,6 +134,11 @@ def term_text(text: str) -> str:
     return " ".join(filter(None, found))
 
 
+def speaker_term(name: str) -> str:
+    """Return the term that marks who said something: no word of a text becomes one of this kind."""
+    return "@" + "-".join(terms(name))[:_TERM_CHARS_MAX]
+
+
 def terms(text: str) -> list[str]:
     """Return the terms of a text as a list."""
     return term_text(text).split()

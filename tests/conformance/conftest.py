@@ -59,8 +59,10 @@ async def reopen(store_url: str, workspace: str, clock: ManualClock, ids: Counte
 
 
 @pytest.fixture
-async def elsewhere(store_url: str, workspace: str, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Memory]:
+async def elsewhere(
+    store_url: str, workspace: str, clock: ManualClock, request: pytest.FixtureRequest, tmp_path: Path
+) -> AsyncGenerator[Memory]:
     """Open a store of another kind, with nothing in it yet."""
     url = f"sqlite://{tmp_path / 'elsewhere.db'}" if store_url.startswith("neo4j") else request.getfixturevalue("neo4j_url")
-    async with await Memory.open(url, workspace=workspace) as other:
+    async with await Memory.open(url, workspace=workspace, clock=clock) as other:
         yield other

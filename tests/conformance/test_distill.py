@@ -424,7 +424,7 @@ async def test_what_is_forgotten_is_no_longer_told_by_titles_and_summaries_of_co
     everything = str(await memory.list_conversations())
     assert "xylophone" not in everything
     assert "marmalade" in everything
-    assert (await memory.search("xylophone")).hits == ()
+    assert "xylophone" not in str((await memory.search("xylophone")).hits)
     assert spans(await branch.summaries()) == []
 
 

@@ -9,7 +9,7 @@ import pytest
 from recollect.errors import NotFoundError
 from recollect.memory import Memory
 from recollect.model import Insight, Scope, Summary
-from recollect.store.shapes import CallFilter, ConversationChange, ConversationFilter, SearchScope, TurnRange
+from recollect.store.shapes import CallFilter, ConversationChange, ConversationFilter, Probe, SearchScope, TurnRange
 from tests.kit import OpenMemory
 
 CANARY = "canaryzebra"
@@ -43,6 +43,7 @@ async def test_no_read_of_one_workspace_sees_another(memory: Memory, reopen: Ope
         theirs.workspace, [Scope(id="s", project_id=project_id, name=CANARY, kind="function", file_path="a.py", line_start=1, line_end=2)]
     )
     store = memory.store
+    probe = Probe(terms=(CANARY,), model="static256", vector=(1.0,) * 256, limit=9)
     assert await store.conversations.get(memory.workspace, conversation_id) is None
     assert await store.conversations.find(memory.workspace, ConversationFilter(), 99) == []
     assert await store.conversations.find(memory.workspace, ConversationFilter(project_ids=(project_id,)), 99) == []
@@ -55,14 +56,14 @@ async def test_no_read_of_one_workspace_sees_another(memory: Memory, reopen: Ope
         store.turns.calls(memory.workspace, conversation_id, CallFilter()),
         store.derived.summaries(memory.workspace, conversation_id, None),
         store.derived.insights(memory.workspace, conversation_id),
-        store.derived.candidates(memory.workspace, SearchScope(conversation_id=conversation_id), [CANARY], 9),
+        store.search.candidates(memory.workspace, SearchScope(conversation_id=conversation_id), probe),
     ):
         with pytest.raises(NotFoundError):
             await reading
     assert await store.derived.scopes(memory.workspace, project_id, None) == []
     for scope in (SearchScope(), SearchScope(project_ids=(project_id,))):
-        found = await store.derived.candidates(memory.workspace, scope, [CANARY], 9)
-        assert (found.candidates, found.passage_count, found.turn_count) == ((), 0, 0)
+        found = await store.search.candidates(memory.workspace, scope, probe)
+        assert (found.passages, found.passage_count, found.turn_count) == ((), 0, 0)
     assert (await memory.search(CANARY)).hits == ()
     assert await store.audit.hashes(memory.workspace, turn_id) == []
     stats = await memory.stats()

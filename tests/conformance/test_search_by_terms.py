@@ -1,4 +1,4 @@
-"""Search at this stage is lexical: over analysed terms, scoped first, with question and answer together."""
+"""Search by terms, which needs nothing but what was recorded: scoped first, with question and answer together."""
 
 from __future__ import annotations
 
@@ -99,11 +99,13 @@ async def test_a_replaced_turn_is_no_longer_found(memory: Memory) -> None:
     assert len((await memory.search("elephant")).hits) == 1
 
 
-async def test_scores_mean_the_share_of_the_query_that_is_answered(memory: Memory) -> None:
+async def test_more_of_the_question_answered_is_a_higher_score_and_a_higher_confidence(memory: Memory) -> None:
     conversation = await memory.create_conversation(project="p")
     await conversation.record(user="alpha beta gamma", assistant="x")
+    for n in range(4):
+        await conversation.record(user=f"nothing of the kind {n}", assistant="z")
     await conversation.record(user="alpha", assistant="y")
     hits = (await memory.search("alpha beta gamma")).hits
-    assert [hit.turn_index for hit in hits] == [0, 1]
-    assert hits[0].confidence == 1.0
-    assert hits[1].confidence < 0.5
+    assert [hit.turn_index for hit in hits] == [0, 5]
+    assert 1 > hits[0].score > hits[1].score > 0
+    assert 1 > hits[0].confidence > hits[1].confidence > 0

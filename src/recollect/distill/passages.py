@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from recollect.limits import PASSAGE_CHARS_MAX, PASSAGES_PER_TURN_MAX
 from recollect.model import Passage
-from recollect.quoting import step_text
-from recollect.text import term_text
+from recollect.quoting import speaker_of, step_text
+from recollect.text import speaker_term, term_text
 
 if TYPE_CHECKING:
     from recollect.model import PassagePart, Turn
@@ -36,8 +36,11 @@ def cut_passages(turn: Turn) -> tuple[Passage, ...]:
 
 
 def _add(found: list[Passage], part: PassagePart, ordinal: int, text: str) -> None:
+    speaker = None if part == "tool" else speaker_of(text)
     for start, end in stretches(text):
         words = term_text(text[start:end])
+        if start == 0 and speaker is not None and words:
+            words = f"{speaker_term(speaker)} {words}"
         if words:
             found.append(Passage(part=part, ordinal=ordinal, start=start, end=end, terms=words))
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from recollect.distill.actions import Actions
-from recollect.distill.embedders import default_embedder
+from recollect.distill.embedders import chosen_embedder, default_embedder
 from recollect.distill.extractive import AUTHOR, Told, fold_summaries, summarise_turns
 from recollect.distill.models import Asked, summaries_text, told_by, turns_text
 from recollect.distill.plan import Triggers, Window, fold_windows, turn_windows
@@ -158,13 +158,7 @@ class Worker:
 
     def _chosen_embedder(self) -> Embedder:
         if self._embedder is None:
-            chosen = self._settings.agent.memory.embeddings
-            if chosen.endpoint is None:
-                self._embedder = default_embedder()
-            else:
-                from recollect.distill.endpoint import EndpointEmbedder  # noqa: PLC0415  only those who name an endpoint need it
-
-                self._embedder = EndpointEmbedder(chosen)
+            self._embedder = chosen_embedder(self._settings.agent.memory.embeddings)
         return self._embedder
 
     async def _embed(self, lease: Lease) -> None:

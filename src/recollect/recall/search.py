@@ -1,120 +1,151 @@
-"""A query in words → hits: analysed, scoped, scored, one hit a turn or summary; the only way in to recall."""
+"""A question in words → hits: analysed, scoped, scored, one hit a turn or summary; the only way in to recall."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from recollect.answers import Hit, SearchResult
+from recollect.answers import SearchResult
 from recollect.checks import checked_count, checked_text
-from recollect.limits import CANDIDATES_MAX, QUERY_CHARS_MAX, QUERY_TERMS_MAX, SEARCH_LIMIT_MAX
-from recollect.quoting import passage_text, summary_text
-from recollect.recall.lexical import score
-from recollect.text import terms
+from recollect.errors import ModelError
+from recollect.limits import CANDIDATES_MAX, NEIGHBOURS_MAX, SEARCH_LIMIT_MAX
+from recollect.recall.asking import asked_of
+from recollect.recall.weights import CHOSEN, Weights
+from recollect.store.shapes import Probe, SearchScope
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
     from datetime import datetime
 
-    from recollect.model import ConversationInfo, Summary, Turn
-    from recollect.recall.lexical import Scored
+    from recollect.answers import Hit
+    from recollect.distill.embedders import Embedder
+    from recollect.recall.ranking import Sums
+    from recollect.recall.signals import Signals
     from recollect.store import Store
-    from recollect.store.shapes import SearchScope
+    from recollect.store.shapes import Candidates
 
-_MEANING_ABSENT = "not run: vectors are made, and not searched in this version"
-
-
-async def search(
-    store: Store, workspace: str, query: str, scope: SearchScope, *, levels: Sequence[int] | None, limit: int, semantic: bool, now: datetime
-) -> SearchResult:
-    """Return the turns and summaries that answer a query, best first; any string at all is a legal query."""
-    checked_text("query", query)
-    checked_count("limit", limit, SEARCH_LIMIT_MAX)
-    started = time.perf_counter()
-    retrievers = {"terms": "ran", "meaning": _MEANING_ABSENT if semantic else "not run: switched off"}
-    asked = query_terms(query)
-    wanted = msgspec.structs.replace(scope, levels=None if levels is None else tuple(levels))
-    found = await store.derived.candidates(workspace, wanted, asked, CANDIDATES_MAX)
-    if levels is not None and not found.passage_count:
-        retrievers["terms"] = "not run: there is nothing of that level yet"
-    if not asked:
-        retrievers["terms"] = "not run: the query has no word to search for; the commonest words are not indexed"
-    best = _best_by_owner(score(found, asked))[:limit]
-    hits = await _hits(store, workspace, best, now)
-    elapsed_ms = (time.perf_counter() - started) * 1000
-    return SearchResult(hits=hits, retrievers=retrievers, searched_turns=found.turn_count, elapsed_ms=round(elapsed_ms, 3))
+_SPARE = 5  # so many more than asked for are read whole, for what only the whole turn tells
 
 
-def query_terms(query: str) -> list[str]:
-    """Return the distinct terms of a query, in order."""
-    return list(dict.fromkeys(terms(query[:QUERY_CHARS_MAX].encode(errors="replace").decode())))[:QUERY_TERMS_MAX]
+class Meaning(NamedTuple):
+    """How to search by meaning: with an embedder, or the reason why not."""
+
+    embedder: Callable[[], Embedder] | None
+    reason: str = "ran"
 
 
-def _best_by_owner(scored: list[Scored]) -> list[Scored]:
-    best: dict[str, Scored] = {}
-    for one in scored:
-        best.setdefault(one.candidate.owner_id, one)
-    return list(best.values())
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """What is searched for, where, and how much of it; `candidates_max` is raised by what has to be exhaustive."""
+
+    query: str
+    scope: SearchScope
+    limit: int
+    minimum_score: float = 0.0
+    weights: Weights = CHOSEN
+    candidates_max: int = CANDIDATES_MAX
 
 
-async def _hits(store: Store, workspace: str, best: list[Scored], now: datetime) -> tuple[Hit, ...]:
-    owners = [one.candidate.owner_id for one in best if one.candidate.level == 0]
-    turns = {turn.id: turn for turn in await store.turns.by_id(workspace, owners)}
-    told = [one.candidate.owner_id for one in best if one.candidate.level > 0]
-    summaries = {summary.id: summary for summary in await store.derived.summaries_by_id(workspace, told)}
-    conversations: dict[str, ConversationInfo | None] = {}
-    hits: list[Hit] = []
-    for one in best:
-        owner_id, conversation_id = one.candidate.owner_id, one.candidate.conversation_id
-        if conversation_id not in conversations:
-            conversations[conversation_id] = await store.conversations.get(workspace, conversation_id)
-        if owner_id in turns:
-            hits.append(_turn_hit(turns[owner_id], one, conversations[conversation_id], now))
-        elif owner_id in summaries:
-            hits.append(_summary_hit(summaries[owner_id], one, conversations[conversation_id], now))
-    return tuple(hits)
+async def search(store: Store, workspace: str, ask: Ask, meaning: Meaning, now: datetime) -> SearchResult:
+    """Return the turns and summaries that answer a question, best first; any string at all is a legal one."""
+    checked_text("query", ask.query)
+    checked_count("limit", ask.limit, SEARCH_LIMIT_MAX)
+    return await _Search(store, workspace, ask, now).result(meaning)
 
 
-def _turn_hit(turn: Turn, one: Scored, conversation: ConversationInfo | None, now: datetime) -> Hit:
-    moment = turn.ended_at or turn.started_at
-    return msgspec.structs.replace(
-        _hit("turn", turn.id, one, conversation),
-        turn_index=turn.index,
-        question=turn.user,
-        answer=turn.assistant,
-        passage=passage_text(turn, one.candidate.passage),
-        timestamp=moment,
-        age_seconds=_age_seconds(moment, now),
-    )
+class _Search:
+    """One search: the question, and what is known of the answer so far."""
+
+    def __init__(self, store: Store, workspace: str, ask: Ask, now: datetime) -> None:
+        self._store = store
+        self._workspace = workspace
+        self._ask = ask
+        self._now = now
+        self._asked = asked_of(ask.query, now)
+        self._retrievers = {"terms": "ran"}
+
+    async def result(self, meaning: Meaning) -> SearchResult:
+        started = time.perf_counter()
+        model, vector = await self._vector(meaning)
+        probe = Probe(terms=self._asked.terms, model=model, vector=vector, limit=self._ask.candidates_max)
+        found = await self._store.search.candidates(self._workspace, self._ask.scope, probe)
+        self._tell(found, model)
+        hits = await self._hits(found, probe) if found.passages else ()
+        elapsed_ms = round((time.perf_counter() - started) * 1_000, 3)
+        return SearchResult(hits=hits, retrievers=self._retrievers, searched_turns=found.turn_count, elapsed_ms=elapsed_ms)
+
+    async def _vector(self, meaning: Meaning) -> tuple[str | None, tuple[float, ...]]:
+        """Return the model and the vector of the question, or neither, with the reason told."""
+        self._retrievers["meaning"] = meaning.reason
+        if meaning.embedder is None:
+            return None, ()
+        embedder = meaning.embedder()
+        try:
+            row = (await embedder.embed([self._asked.text]))[0]
+        except ModelError as error:
+            self._retrievers["meaning"] = f"not run: {error}"
+            return None, ()
+        if not row.any():
+            self._retrievers["meaning"] = "not run: the query has no word that means anything"
+            return None, ()
+        return embedder.name, tuple(row.tolist())
+
+    def _tell(self, found: Candidates, model: str | None) -> None:
+        """Say which retrievers ran, and why one did not."""
+        if not self._asked.terms:
+            self._retrievers["terms"] = "not run: the query has no word to search for; the commonest words are not indexed"
+        elif not found.passage_count:
+            levels = self._ask.scope.levels
+            self._retrievers["terms"] = f"not run: there is nothing {'here' if levels is None else 'of that level'} yet"
+        waiting = found.passage_count - found.embedded_count
+        if model is not None and waiting and found.embedded_count:
+            self._retrievers["meaning"] = f"ran, without {waiting:,} of {found.passage_count:,} passages whose vectors are not made yet"
+        elif model is not None and not found.embedded_count:
+            self._retrievers["meaning"] = "not run: there are no vectors here yet; `recollect distill` makes them"
+
+    async def _hits(self, found: Candidates, probe: Probe) -> tuple[Hit, ...]:
+        from recollect.recall.hits import Reader, unfolded  # noqa: PLC0415  NumPy is loaded by those who have something to score
+        from recollect.recall.ranking import has_evidence, ordered, ranked  # noqa: PLC0415  as above
+
+        weights = self._ask.weights
+        found, signals, sums = await self._scored(found, probe, weights)
+        order = [row for row in ordered(signals, sums, {}) if has_evidence(signals, row)]
+        rows = unfolded(signals, order, self._ask.limit + _SPARE)
+        reader = Reader(self._store, self._workspace, self._now)
+        await reader.read([signals.owners[row] for row in rows])
+        penalties = {row: weights.unanswered for row in rows if reader.is_unanswered(signals.owners[row])}
+        final = [ranked(signals, sums, row, penalties.get(row, 0.0)) for row in ordered(signals, sums, penalties, rows)]
+        kept = [one for one in final if one.score >= self._ask.minimum_score and one.score > 0][: self._ask.limit]
+        return tuple([await reader.hit(one, signals.owners[one.row], found.passages[signals.best[one.row]].passage) for one in kept])
+
+    async def _scored(self, found: Candidates, probe: Probe, weights: Weights) -> tuple[Candidates, Signals, Sums]:
+        """Score the candidates, the best of them together with their neighbours, which no retriever may have found."""
+        from recollect.recall.ranking import summed  # noqa: PLC0415  as above
+        from recollect.recall.signals import signals  # noqa: PLC0415  as above
+
+        asked, with_meaning = self._asked, found.embedded_count > 0
+        scored = signals(found, asked, probe.vector, self._now)
+        sums = summed(scored, weights, with_meaning=with_meaning)
+        if len(found.passages) == found.passage_count:
+            return found, scored, sums
+        places = _places_around(scored, sums)
+        more = await self._store.search.of_turns(self._workspace, self._ask.scope, places, probe.model)
+        known = {(one.owner_id, one.passage.part, one.passage.ordinal, one.passage.start) for one in found.passages}
+        new = [one for one in more if (one.owner_id, one.passage.part, one.passage.ordinal, one.passage.start) not in known]
+        found = msgspec.structs.replace(found, passages=(*found.passages, *new))
+        scored = signals(found, asked, probe.vector, self._now)
+        return found, scored, summed(scored, weights, with_meaning=with_meaning)
 
 
-def _summary_hit(summary: Summary, one: Scored, conversation: ConversationInfo | None, now: datetime) -> Hit:
-    return msgspec.structs.replace(
-        _hit("summary", summary.id, one, conversation),
-        level=summary.level,
-        first_turn=summary.first_turn,
-        last_turn=summary.last_turn,
-        answer=summary.summary,
-        passage=summary_text(summary),
-        timestamp=summary.created_at,
-        age_seconds=_age_seconds(summary.created_at, now),
-    )
-
-
-def _hit(kind: Literal["turn", "summary"], own_id: str, one: Scored, conversation: ConversationInfo | None) -> Hit:
-    return Hit(
-        kind=kind,
-        id=own_id,
-        conversation_id=one.candidate.conversation_id,
-        conversation_title=None if conversation is None else conversation.title,
-        project="" if conversation is None else conversation.project,
-        score=round(one.score, 6),
-        confidence=round(one.coverage, 6),
-        explanation={"terms": round(one.score, 6)},
-    )
-
-
-def _age_seconds(moment: datetime | None, now: datetime) -> float:
-    return 0.0 if moment is None else max((now - moment).total_seconds(), 0.0)
+def _places_around(signals: Signals, sums: Sums) -> list[tuple[str, int]]:
+    """Return the best turns and their neighbours, by conversation and index, as many as may be looked at."""
+    total = sums.total
+    places: dict[tuple[str, int], None] = {}
+    for row in sorted(range(len(total)), key=lambda row: -float(total[row])):
+        owner = signals.owners[row]
+        if owner.level == 0:
+            places |= {(owner.conversation_id, owner.last_turn + distance): None for distance in (0, 1, -1, 2, -2)}
+        if len(places) >= NEIGHBOURS_MAX:
+            break
+    return [place for place in places if place[1] >= 0]

@@ -1,4 +1,4 @@
-"""Passages to search, summaries, insights, scopes and who speaks of them: what it means, for every store."""
+"""Vectors, summaries, insights, scopes and who speaks of them: what it means, for every store."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from recollect.errors import NotFoundError
 from recollect.placing import checksum
 from recollect.quoting import summary_passages
 from recollect.store.lineage import existing, spans_of
-from recollect.store.shapes import Area
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from recollect.model import Insight, Reference, Scope, Summary
     from recollect.store.protocol import Engine, Transaction
-    from recollect.store.shapes import Candidates, Embedded, Lease, SearchScope, Unembedded, Vector
+    from recollect.store.shapes import Embedded, Lease, Unembedded, Vector
 
 
 class Derived:
@@ -23,10 +22,6 @@ class Derived:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-
-    async def candidates(self, workspace: str, scope: SearchScope, terms: list[str], limit: int) -> Candidates:
-        """Return the passages of a scope that share a term, the most promising first; scope first, rank second."""
-        return await self._engine.read(workspace, lambda transaction: _candidates(transaction, workspace, scope, terms, limit))
 
     async def put_summaries(
         self, workspace: str, summaries: list[Summary], *, lease: Lease | None = None, unless: Mapping[str, str | int] | None = None
@@ -93,13 +88,6 @@ class Derived:
     async def references(self, workspace: str, scope_ids: list[str]) -> list[Reference]:
         """Return who speaks of scopes, by scope, conversation and message."""
         return await self._engine.read(workspace, lambda transaction: transaction.derived.references(scope_ids))
-
-
-async def _candidates(transaction: Transaction, workspace: str, scope: SearchScope, terms: list[str], limit: int) -> Candidates:
-    spans = None
-    if scope.conversation_id is not None:
-        spans = tuple(await spans_of(transaction, workspace, scope.conversation_id))
-    return await transaction.derived.candidates(Area(spans=spans, project_ids=scope.project_ids, levels=scope.levels), terms, limit)
 
 
 async def _put_summaries(

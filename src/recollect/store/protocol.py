@@ -17,8 +17,8 @@ that branches still show over to one of them, under ids that follow from it, unl
 **Integrity.** What comes out is what went in; what is damaged is reported by `audit.damage`, and is never repaired
 silently.
 
-What this means is written once, in the facets (`conversations`, `turns`, `derived`, `audit`). A backend is an `Engine`
-that runs units of work, and a `Transaction` of five groups of queries with their row mapping; it decides nothing.
+What this means is written once, in the facets (`conversations`, `turns`, `searching`, `derived`, `jobs`, `audit`). A backend is an `Engine`
+that runs units of work, and a `Transaction` of six groups of queries with their row mapping; it decides nothing.
 """
 
 from __future__ import annotations
@@ -40,11 +40,13 @@ if TYPE_CHECKING:
         ConversationFilter,
         Count,
         Embedded,
+        Found,
         HashRecord,
         Held,
         Lease,
         Link,
         PlacedCall,
+        Probe,
         RecordKey,
         Span,
         StoredTurn,
@@ -160,12 +162,23 @@ class TurnRows(Protocol):
         ...
 
 
-class DerivedRows(Protocol):
-    """Passages to search, summaries, insights, scopes, by query."""
+class SearchRows(Protocol):
+    """Passages to be searched, by query; the area comes first, the rank second."""
 
-    async def candidates(self, area: Area, terms: list[str], limit: int) -> Candidates:
-        """Return the passages of an area that share a term, the most promising first, with the counts of the area."""
+    async def candidates(self, area: Area, probe: Probe) -> Candidates:
+        """Return the most promising passages of an area by terms and by meaning, with the counts of the area.
+
+        The counts are of all passages of the area's levels; its filter only says which are returned.
+        """
         ...
+
+    async def of_turns(self, area: Area, places: list[tuple[str, int]], model: str | None) -> list[Found]:
+        """Return every passage of some turns, named by conversation and index, that is in an area."""
+        ...
+
+
+class DerivedRows(Protocol):
+    """Vectors, summaries, insights, scopes, by query."""
 
     async def put_summary(self, summary: Summary, checksum: int, passages: tuple[Passage, ...]) -> None:
         """Write a summary with the edges to its sources and its passages, in the place of one with its id."""
@@ -303,6 +316,11 @@ class Transaction(Protocol):
     @property
     def turns(self) -> TurnRows:
         """Turns with all their parts."""
+        ...
+
+    @property
+    def search(self) -> SearchRows:
+        """Passages to be searched."""
         ...
 
     @property

@@ -110,29 +110,70 @@ class PlacedCall(msgspec.Struct, frozen=True, kw_only=True):
     order: int
 
 
+class Vector(msgspec.Struct, frozen=True):
+    """A vector as it is stored: whole numbers from -127 to 127, one byte each, times a scale."""
+
+    scale: float
+    values: bytes
+
+
+class TurnFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which turns count: every given condition must hold, any of the tags; a summary counts when it tells of one that does."""
+
+    agent: str | None = None
+    tags: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    tool: str | None = None
+    file: str | None = None
+
+
 class SearchScope(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to search: one conversation with its lineage, some projects, or the whole workspace when both are None; which levels."""
+    """Where to search: one conversation with its lineage, some projects, or the whole workspace when both are None.
+
+    Of some levels, or all; among the turns that a filter lets through.
+    """
 
     conversation_id: str | None = None
     project_ids: tuple[str, ...] | None = None
     levels: tuple[int, ...] | None = None
+    where: TurnFilter = TurnFilter()
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A passage that shares a term with the query, of a turn (level 0) or of a summary; `turn_index` is the last turn it tells of."""
+class Probe(msgspec.Struct, frozen=True, kw_only=True):
+    """What passages are looked for by: terms, a vector of a model, or both; each brings at most `limit` of them."""
+
+    terms: tuple[str, ...] = ()
+    model: str | None = None
+    vector: tuple[float, ...] = ()
+    limit: int
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """A passage with what scoring needs, of a turn (level 0) or of a summary of the turns from `first_turn` to `last_turn`.
+
+    Its vector is there when one of the model asked for is; `at` is when its owner was said or made.
+    """
 
     owner_id: str
     level: int
     conversation_id: str
-    turn_index: int
+    first_turn: int
+    last_turn: int
     passage: Passage
+    at: str | None = None
+    vector: Vector | None = None
 
 
 class Candidates(msgspec.Struct, frozen=True, kw_only=True):
-    """What scoring needs: candidates, and the counts of the scope they were found in."""
+    """What scoring needs: passages, and the counts of the scope they were found in.
 
-    candidates: tuple[Candidate, ...] = ()
+    `embedded_count` is how many of the scope's passages have a vector of the model.
+    """
+
+    passages: tuple[Found, ...] = ()
     passage_count: int = 0
+    embedded_count: int = 0
     turn_count: int = 0
     average_length: float = 0.0
     document_frequency: Mapping[str, int] = {}
@@ -228,13 +269,6 @@ class SummarySize(msgspec.Struct, frozen=True):
     source_ids: tuple[str, ...] = ()
 
 
-class Vector(msgspec.Struct, frozen=True):
-    """A vector as it is stored: whole numbers from -127 to 127, one byte each, times a scale."""
-
-    scale: float
-    values: bytes
-
-
 class Unembedded(msgspec.Struct, frozen=True, kw_only=True):
     """A passage that has no vector of a model yet; `key` is the backend's own."""
 
@@ -268,6 +302,7 @@ class Area(msgspec.Struct, frozen=True, kw_only=True):
     spans: tuple[Span, ...] | None = None
     project_ids: tuple[str, ...] | None = None
     levels: tuple[int, ...] | None = None
+    where: TurnFilter = TurnFilter()
 
 
 class RecordKey(msgspec.Struct, frozen=True, kw_only=True):

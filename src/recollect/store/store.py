@@ -1,4 +1,4 @@
-"""A store: five facets over one engine, and an end."""
+"""A store: six facets over one engine, and an end."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from recollect.store.audit import Audit
 from recollect.store.conversations import Conversations
 from recollect.store.derived import Derived
 from recollect.store.jobs import Jobs
+from recollect.store.searching import Searching
 from recollect.store.turns import Turns
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ class Store:
         self._engine = engine
         self.conversations = Conversations(engine)
         self.turns = Turns(engine)
+        self.search = Searching(engine)
         self.derived = Derived(engine)
         self.jobs = Jobs(engine)
         self.audit = Audit(engine)

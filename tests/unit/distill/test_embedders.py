@@ -155,7 +155,7 @@ async def test_the_same_text_is_embedded_once_and_another_model_embeds_anew(endp
     async with await Memory.open(settings=settings("two"), worker=False) as memory:
         assert (await memory.search("question")).hits, "search goes on while vectors are made anew"
         await memory.distill()
-        assert len([text for batch in endpoint.asked for text in batch]) == 4
+        assert len([text for batch in endpoint.asked for text in batch if text != "question"]) == 4
         stats = await memory.stats()
         assert stats.embedded == stats.passages == 4
 

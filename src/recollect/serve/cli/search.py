@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recollect.errors import InputError
-from recollect.recall.search import query_terms
+from recollect.recall.asking import asked_of
 from recollect.serve.cli.output import age, count, marked, one_line, print_json, safe, styled, width
 from recollect.serve.cli.session import command, conversation_of, wants_json
 
@@ -36,7 +36,7 @@ async def search(memory: Memory, options: Namespace) -> int:
     if wants_json(options):
         print_json(result)
     else:
-        _print(result, frozenset(query_terms(query)), memory, options)
+        _print(result, frozenset(asked_of(query, memory.clock.now()).terms), memory, options)
     return 0 if result.hits else 1
 
 

@@ -1,24 +1,18 @@
-"""Passages to search, summaries, insights and scopes in Neo4j: queries and row mapping."""
+"""Vectors, summaries, insights and scopes in Neo4j: queries and row mapping."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, LiteralString
+from typing import TYPE_CHECKING, Any
 
-from recollect.limits import INTEGER_MAX
 from recollect.model import Insight, Passage, Reference, Scope, Summary
-from recollect.store.neo4j.rows import DELETE_SUMMARIES, RETURN_SUMMARY, code_file_id, read, readable, scope_term, written
-from recollect.store.neo4j.vectors import numbers, quantised
+from recollect.store.neo4j.rows import DELETE_SUMMARIES, RETURN_SUMMARY, code_file_id, read, readable, written
+from recollect.store.neo4j.vectors import numbers
 from recollect.store.neo4j.writing import summary_rows
-from recollect.store.shapes import Candidate, Candidates, Unembedded
+from recollect.store.shapes import Unembedded, Vector
 
 if TYPE_CHECKING:
     from recollect.store.neo4j.database import Connection
-    from recollect.store.shapes import Area, Embedded, Vector
-
-_CONVERSATIONS: LiteralString = """
-    MATCH (:Workspace {name: $workspace})-[:HAS_PROJECT]->(p) WHERE $project_ids IS NULL OR p.uuid IN $project_ids
-    MATCH (p)-[:HAS_CONVERSATION]->(c)
-"""
+    from recollect.store.shapes import Embedded
 
 
 class Neo4jDerived:
@@ -27,123 +21,6 @@ class Neo4jDerived:
     def __init__(self, connection: Connection, workspace: str) -> None:
         self._connection = connection
         self._workspace = workspace
-
-    async def candidates(self, area: Area, terms: list[str], limit: int) -> Candidates:
-        """Return the passages of an area that share a term, with the counts of the area."""
-        passages, length, turns = await self._counted(area)
-        if not terms or not passages:
-            return Candidates(turn_count=turns)
-        scopes, levels = self._scopes(area), None if area.levels is None else list(area.levels)
-        frequency = dict.fromkeys(terms, 0)
-        for term, count in await self._frequencies(scopes, terms, levels):
-            frequency[term] += count
-        found = await self._matches(scopes, terms, levels, limit)
-        return Candidates(
-            candidates=tuple(found),
-            passage_count=passages,
-            turn_count=turns,
-            average_length=length / passages,
-            document_frequency=frequency,
-        )
-
-    async def _counted(self, area: Area) -> tuple[int, int, int]:
-        """Return how many passages an area has, how many terms those have, and how many turns."""
-        levels = None if area.levels is None else list(area.levels)
-        if area.spans is not None:
-            row = await self._connection.row(
-                """
-                UNWIND $spans AS span
-                CALL (span) {
-                    MATCH (p:Passage) WHERE p.workspace = $workspace AND p.conversation_id = span.id AND p.turn_index <= span.last
-                        AND ($levels IS NULL OR p.level IN $levels)
-                    RETURN count(p) AS passages, sum(p.length) AS terms
-                }
-                CALL (span) {
-                    MATCH (t:Turn) WHERE t.workspace = $workspace AND t.conversation_id = span.id AND t.index <= span.last
-                    RETURN count(t) AS turns
-                }
-                RETURN sum(passages), sum(terms), sum(turns)
-                """,
-                workspace=self._workspace,
-                spans=[{"id": span.conversation_id, "last": INTEGER_MAX if span.last is None else span.last} for span in area.spans],
-                levels=levels,
-            )
-        elif levels is None:
-            row = await self._connection.row(
-                _CONVERSATIONS + "RETURN sum(c.own_passages), sum(c.own_terms), sum(c.own_turns)",
-                workspace=self._workspace,
-                project_ids=None if area.project_ids is None else list(area.project_ids),
-            )
-        else:
-            row = await self._connection.row(
-                _CONVERSATIONS
-                + """
-                CALL (c) {
-                    MATCH (p:Passage) WHERE p.workspace = $workspace AND p.conversation_id = c.uuid AND p.turn_index >= 0
-                        AND p.level IN $levels
-                    RETURN count(p) AS passages, sum(p.length) AS terms
-                }
-                RETURN sum(passages), sum(terms), sum(c.own_turns)
-                """,
-                workspace=self._workspace,
-                project_ids=None if area.project_ids is None else list(area.project_ids),
-                levels=levels,
-            )
-        return (0, 0, 0) if row is None else (row[0], row[1], row[2])
-
-    def _scopes(self, area: Area) -> list[tuple[str, int | None]]:
-        """Return the words that stand for an area in the full-text index, each with the last turn that counts."""
-        if area.spans is not None:
-            return [(scope_term(self._workspace, "conversation", span.conversation_id), span.last) for span in area.spans]
-        if area.project_ids is not None:
-            return [(scope_term(self._workspace, "project", project_id), None) for project_id in area.project_ids]
-        return [(scope_term(self._workspace, "workspace", ""), None)]
-
-    async def _frequencies(self, scopes: list[tuple[str, int | None]], terms: list[str], levels: list[int] | None) -> list[tuple[str, int]]:
-        asked = [{"term": term, "query": _query(scope, [term]), "last": last} for scope, last in scopes for term in terms]
-        rows = await self._connection.rows(
-            """
-            UNWIND $asked AS one
-            CALL (one) {
-                CALL db.index.fulltext.queryNodes('passage_terms', one.query) YIELD node
-                WITH node WHERE (one.last IS NULL OR node.turn_index <= one.last) AND ($levels IS NULL OR node.level IN $levels)
-                RETURN count(node) AS found
-            }
-            RETURN one.term, found
-            """,
-            asked=asked,
-            levels=levels,
-        )
-        return [(row[0], row[1]) for row in rows]
-
-    async def _matches(
-        self, scopes: list[tuple[str, int | None]], terms: list[str], levels: list[int] | None, limit: int
-    ) -> list[Candidate]:
-        """Rank within the scope: its word must match, and weighs nothing."""
-        asked = [
-            {"query": _query(scope, terms), "last": last, "options": {"limit": limit} if last is None and levels is None else {}}
-            for scope, last in scopes
-        ]
-        rows = await self._connection.rows(
-            """
-            UNWIND $asked AS one
-            CALL (one) {
-                CALL db.index.fulltext.queryNodes('passage_terms', one.query, one.options) YIELD node, score
-                WITH node, score WHERE (one.last IS NULL OR node.turn_index <= one.last) AND ($levels IS NULL OR node.level IN $levels)
-                RETURN node, score ORDER BY score DESC LIMIT $limit
-            }
-            RETURN node.owner_id, node.level, node.conversation_id, node.turn_index, node {.part, .ordinal, .start, .end, .terms}
-            ORDER BY score DESC, node.conversation_id, node.turn_index, node.order LIMIT $limit
-            """,
-            asked=asked,
-            levels=levels,
-            limit=limit,
-        )
-        with readable():
-            return [
-                Candidate(owner_id=row[0], level=row[1], conversation_id=row[2], turn_index=row[3], passage=read(Passage, row[4]))
-                for row in rows
-            ]
 
     async def put_summary(self, summary: Summary, checksum: int, passages: tuple[Passage, ...]) -> None:
         """Write a summary with the edges to its sources and its passages; those that fold it go on doing so."""
@@ -245,20 +122,20 @@ class Neo4jDerived:
             """
             MATCH (p:Passage) WHERE p.workspace = $workspace AND p.embedding_hash IN $text_hashes AND p.embedding_model = $model
             WITH p.embedding_hash AS text_hash, head(collect(p)) AS p
-            RETURN text_hash, p.embedding_scale, p.embedding
+            RETURN text_hash, p.embedding_scale, p.embedding_values
             """,
             workspace=self._workspace,
             text_hashes=text_hashes,
             model=model,
         )
-        return {row[0]: quantised(row[1], row[2]) for row in rows}
+        return {row[0]: Vector(row[1], row[2]) for row in rows}
 
     async def delete_embeddings(self, conversation_id: str) -> None:
         """Delete every vector of a conversation's own passages."""
         await self._connection.run(
             """
             MATCH (p:Passage) WHERE p.workspace = $workspace AND p.conversation_id = $conversation_id AND p.turn_index >= 0
-            REMOVE p.embedding, p.embedding_scale, p.embedding_hash, p.embedding_model
+            REMOVE p.embedding, p.embedding_scale, p.embedding_values, p.embedding_hash, p.embedding_model
             """,
             workspace=self._workspace,
             conversation_id=conversation_id,
@@ -270,12 +147,20 @@ class Neo4jDerived:
             """
             UNWIND $rows AS row
             MATCH (p:Passage {workspace: $workspace, uuid: row.key}) WHERE p.terms = row.terms
-            SET p.embedding = row.vector, p.embedding_scale = row.scale, p.embedding_hash = row.text_hash, p.embedding_model = $model
+            SET p.embedding = row.vector, p.embedding_scale = row.scale, p.embedding_values = row.values,
+                p.embedding_hash = row.text_hash, p.embedding_model = $model
             """,
             workspace=self._workspace,
             model=model,
             rows=[
-                {"key": one.key, "terms": one.terms, "text_hash": one.text_hash, "scale": one.vector.scale, "vector": numbers(one.vector)}
+                {
+                    "key": one.key,
+                    "terms": one.terms,
+                    "text_hash": one.text_hash,
+                    "scale": one.vector.scale,
+                    "values": one.vector.values,
+                    "vector": numbers(one.vector),
+                }
                 for one in embedded
             ],
         )
@@ -370,12 +255,3 @@ class Neo4jDerived:
             scope_ids=scope_ids,
         )
         return [Reference(message_id=row[0], scope_id=row[2], conversation_id=row[1]) for row in rows]
-
-
-def _query(scope: str, terms: list[str]) -> str:
-    """Return a full-text query: any of the terms, within a scope."""
-    return f"+scope:{_quoted(scope)}^0 +terms:(" + " ".join(_quoted(term) for term in terms) + ")"
-
-
-def _quoted(term: str) -> str:
-    return '"' + term.replace("\\", "\\\\").replace('"', '\\"') + '"'

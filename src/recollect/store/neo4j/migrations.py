@@ -62,7 +62,25 @@ _DISTILLING: tuple[LiteralString, ...] = (
     """,
 )
 
-MIGRATIONS: tuple[tuple[str, tuple[LiteralString, ...]], ...] = (("the_graph", _THE_GRAPH), ("distilling", _DISTILLING))
+_RECALLING: tuple[LiteralString, ...] = (  # what a vector is made of has changed, so they are made again
+    """
+    MATCH (p:Passage) WHERE p.embedding_model IS NOT NULL
+    REMOVE p.embedding, p.embedding_scale, p.embedding_hash, p.embedding_model
+    """,
+    """
+    MATCH (c:Conversation)
+    MERGE (j:Job {workspace: c.workspace, uuid: c.uuid + ':embed'})
+    ON CREATE SET j.conversation_id = c.uuid, j.project_id = c.project_id, j.kind = 'embed', j.state = 'ready', j.again = false,
+        j.attempts = 0, j.since = c.updated_at, j.due_at = c.updated_at
+    ON MATCH SET j.again = true
+    """,
+)
+
+MIGRATIONS: tuple[tuple[str, tuple[LiteralString, ...]], ...] = (
+    ("the_graph", _THE_GRAPH),
+    ("distilling", _DISTILLING),
+    ("recalling", _RECALLING),
+)
 
 INDEXES = tuple(
     name

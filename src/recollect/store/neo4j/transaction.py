@@ -8,6 +8,7 @@ from recollect.store.neo4j.audit import Neo4jAudit
 from recollect.store.neo4j.conversations import Neo4jConversations
 from recollect.store.neo4j.derived import Neo4jDerived
 from recollect.store.neo4j.jobs import Neo4jJobs
+from recollect.store.neo4j.searching import Neo4jSearch
 from recollect.store.neo4j.turns import Neo4jTurns
 
 if TYPE_CHECKING:
@@ -15,11 +16,12 @@ if TYPE_CHECKING:
 
 
 class Neo4jTransaction:
-    """The five groups of queries in one transaction."""
+    """The six groups of queries in one transaction."""
 
     def __init__(self, connection: Connection, workspace: str) -> None:
         self.conversations = Neo4jConversations(connection, workspace)
         self.turns = Neo4jTurns(connection, workspace)
+        self.search = Neo4jSearch(connection, workspace)
         self.derived = Neo4jDerived(connection, workspace)
         self.jobs = Neo4jJobs(connection, workspace)
         self.audit = Neo4jAudit(connection, workspace)

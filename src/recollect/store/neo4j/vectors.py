@@ -1,17 +1,14 @@
-"""Vectors ↔ the lists of numbers that a graph keeps; the numbers are those of the quantised vector, so both stores score alike."""
+"""Vectors as the lists of numbers that a graph keeps; made from the quantised values, so both stores score alike."""
 
 from __future__ import annotations
 
 from array import array
+from typing import TYPE_CHECKING
 
-from recollect.store.shapes import Vector
+if TYPE_CHECKING:
+    from recollect.store.shapes import Vector
 
 
 def numbers(vector: Vector) -> list[float]:
-    """Return a vector as numbers."""
+    """Return a vector as numbers; one that says nothing is None, for it has no direction to compare."""
     return [value * vector.scale for value in array("b", vector.values)]
-
-
-def quantised(scale: float, values: list[float]) -> Vector:
-    """Return the vector that numbers were made of."""
-    return Vector(scale, array("b", [round(value / scale) if scale else 0 for value in values]).tobytes())

@@ -1,4 +1,4 @@
-"""Passages to search, summaries, insights and scopes in SQLite: queries and row mapping."""
+"""Vectors, summaries, insights and scopes in SQLite: queries and row mapping."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from recollect.model import Insight, Passage, Reference, Scope
 from recollect.store.shapes import Unembedded, Vector
 from recollect.store.sqlite.numbering import Range, workspace_range
 from recollect.store.sqlite.rows import as_json
-from recollect.store.sqlite.searching import candidates, conversation_range_of, key_of
+from recollect.store.sqlite.searching import conversation_range_of, key_of
 from recollect.store.sqlite.summaries import SELECT_SUMMARY, put_summary, summary_of
 
 if TYPE_CHECKING:
     from recollect.model import Summary
-    from recollect.store.shapes import Area, Candidates, Embedded
+    from recollect.store.shapes import Embedded
     from recollect.store.sqlite.database import Connection
 
 
@@ -26,10 +26,6 @@ class SqliteDerived:
     def __init__(self, connection: Connection, workspace: str) -> None:
         self._connection = connection
         self._workspace = workspace
-
-    async def candidates(self, area: Area, terms: list[str], limit: int) -> Candidates:
-        """Return the passages of an area that share a term, with the counts of the area."""
-        return candidates(self._connection, self._workspace, area, terms, limit)
 
     async def put_summary(self, summary: Summary, checksum: int, passages: tuple[Passage, ...]) -> None:
         """Write a summary with the edges to its sources and its passages."""
@@ -100,7 +96,9 @@ class SqliteDerived:
         )
 
     async def put_embeddings(self, model: str, embedded: list[Embedded]) -> None:
-        """Write vectors of passages."""
+        """Write vectors of passages, and their signs."""
+        from recollect.store.sqlite.planes import pack  # noqa: PLC0415  NumPy is loaded by those who distil
+
         self._connection.run_many(
             """
             insert or replace into embedding (number, model, text_hash, scale, vector)
@@ -108,6 +106,7 @@ class SqliteDerived:
             """,
             [(one.key, model, one.text_hash, one.vector.scale, one.vector.values, one.terms) for one in embedded],
         )
+        pack(self._connection, model, [int(one.key) for one in embedded])
 
     async def put_insight(self, insight: Insight, checksum: int) -> None:
         """Write an insight."""

@@ -10,7 +10,7 @@ from recollect.limits import (
     WORKSPACES_PER_FILE_MAX,
 )
 
-_PASSAGE_BITS = PASSAGES_PER_CONVERSATION_MAX.bit_length()
+PASSAGE_BITS = PASSAGES_PER_CONVERSATION_MAX.bit_length()
 _CONVERSATION_BITS = CONVERSATIONS_PER_PROJECT_MAX.bit_length()
 _PROJECT_BITS = PROJECTS_PER_WORKSPACE_MAX.bit_length()
 
@@ -19,7 +19,7 @@ Range = tuple[int, int]
 
 def conversation_range(workspace: int, project: int, conversation: int) -> Range:
     """Return the numbers that a conversation's passages may have, both ends included."""
-    first = ((workspace << _PROJECT_BITS | project) << _CONVERSATION_BITS | conversation) << _PASSAGE_BITS
+    first = ((workspace << _PROJECT_BITS | project) << _CONVERSATION_BITS | conversation) << PASSAGE_BITS
     return first, first | PASSAGES_PER_CONVERSATION_MAX
 
 

@@ -1,19 +1,29 @@
-"""Candidates for search in SQLite: the passages of an area that share a term, with the counts of the area."""
+"""Candidates for recall in SQLite: the passages of an area by terms and by meaning, with the counts of the area."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from recollect.clock import iso
 from recollect.model import Passage
-from recollect.store.shapes import Candidate, Candidates
-from recollect.store.sqlite.numbering import Range, conversation_range, project_range, workspace_range
+from recollect.store.shapes import Candidates, Found, TurnFilter, Vector
+from recollect.store.sqlite.numbering import PASSAGE_BITS, Range, conversation_range, project_range, workspace_range
 from recollect.store.sqlite.rows import as_json
 
 if TYPE_CHECKING:
-    from recollect.store.shapes import Area
-    from recollect.store.sqlite.database import Connection
+    from collections.abc import Callable
 
-_ANY_INDEX = 2**62
+    from recollect.store.shapes import Area, Probe
+    from recollect.store.sqlite.database import Connection, Row
+    from recollect.store.sqlite.planes import Planes
+
+_ANY_INDEX = 2**31 - 1
+_SIGNS_PER_VECTOR = 3  # so many are chosen by their signs for each that is wanted by its vector
+_NO_FILTER = TurnFilter()
+
+Ranges = list[tuple[Range, int]]
 
 
 def key_of(connection: Connection, workspace: str, conversation_id: str) -> int | None:
@@ -34,129 +44,267 @@ def conversation_range_of(connection: Connection, workspace: str, conversation_i
     return (1, 0) if row is None else conversation_range(row[0], row[1], row[2])
 
 
-def candidates(connection: Connection, workspace: str, area: Area, terms: list[str], limit: int) -> Candidates:
-    """Return the passages of an area that share a term, the most promising first."""
-    ranges = _ranges(connection, workspace, area)
-    found: list[tuple[float, int, Candidate]] = []
-    passages = length = 0
-    frequency = dict.fromkeys(terms, 0)
-    query = " OR ".join(_quoted(term) for term in terms)
-    levels = None if area.levels is None else as_json(area.levels)
-    for (first, last), last_index in ranges:
-        counted = connection.row(
+class _Where(msgspec.Struct, frozen=True):
+    """An area in numbers: ranges, each with the last turn that counts, the levels, and the only ones a filter lets through."""
+
+    ranges: Ranges
+    levels: tuple[int, ...] | None
+    among: list[int] | None
+
+    @property
+    def levels_json(self) -> str | None:
+        return None if self.levels is None else as_json(self.levels)
+
+    @property
+    def among_json(self) -> str | None:
+        return None if self.among is None else as_json(self.among)
+
+
+class SqliteSearch:
+    """The `SearchRows` of a transaction; the planes are the process's own, made when meaning is first asked for."""
+
+    def __init__(self, connection: Connection, workspace: str, planes: Callable[[], Planes]) -> None:
+        self._connection = connection
+        self._workspace = workspace
+        self._planes = planes
+
+    async def candidates(self, area: Area, probe: Probe) -> Candidates:
+        """Return the most promising passages of an area, with the counts of the area."""
+        where = self._where(area)
+        passages, length = self._counted(where)
+        turns = self._turn_count(area) if where.ranges else 0
+        if not passages:
+            return Candidates(turn_count=turns)
+        frequency = {term: sum(self._frequency(term, where, one) for one in where.ranges) for term in probe.terms}
+        numbers = self._matching(where, frequency, probe.limit)
+        embedded = 0
+        if probe.model is not None:
+            near, embedded = self._near(where, probe)
+            numbers = list(dict.fromkeys([*numbers, *near]))
+        return Candidates(
+            passages=tuple(self._found(numbers, probe.model)),
+            passage_count=passages,
+            embedded_count=embedded,
+            turn_count=turns,
+            average_length=length / passages,
+            document_frequency=frequency,
+        )
+
+    async def of_turns(self, area: Area, places: list[tuple[str, int]], model: str | None) -> list[Found]:
+        """Return every passage of some turns that is in an area."""
+        rows = self._connection.rows(
             """
-            select count(*), coalesce(sum(length), 0) from passage
-            where number between ?1 and ?2 and last_turn <= ?3 and (?4 is null or level in (select value from json_each(?4)))
+            select p.number, p.last_turn from json_each(?2) place
+                cross join conversation c on c.uuid = place.value ->> 0 and c.workspace_pk = (select pk from workspace where name = ?1)
+                cross join turn t on t.conversation_pk = c.pk and t.turn_index = place.value ->> 1 cross join passage p on p.turn_pk = t.pk
             """,
-            (first, last, last_index, levels),
+            (self._workspace, as_json(places)),
         )
-        if counted is None or not counted[0] or not terms:
-            continue
-        passages, length = passages + counted[0], length + counted[1]
-        for term in terms:
-            frequency[term] += _frequency(connection, term, (first, last), last_index, levels)
-        found += _matches(connection, query, (first, last), last_index, levels, limit)
-    found.sort(key=lambda match: match[:2])
-    return Candidates(
-        candidates=tuple(candidate for _, _, candidate in found[:limit]),
-        passage_count=passages,
-        turn_count=_turn_count(connection, workspace, area) if ranges else 0,
-        average_length=length / passages if passages else 0.0,
-        document_frequency=frequency,
-    )
-
-
-def _turn_count(connection: Connection, workspace: str, area: Area) -> int:
-    if area.spans is not None:
-        return sum(
-            connection.value(
-                "select count(*) from turn where conversation_pk = ? and turn_index <= ?",
-                (key_of(connection, workspace, span.conversation_id), _ANY_INDEX if span.last is None else span.last),
-            )
-            for span in area.spans
-        )
-    return int(
-        connection.value(
-            """
-            select count(*) from conversation c join turn t on t.conversation_pk = c.pk
-            where c.workspace_pk = (select pk from workspace where name = ?1)
-                and (?2 is null or c.project_pk in (
-                    select pk from project where workspace_pk = c.workspace_pk and uuid in (select value from json_each(?2))))
-            """,
-            (workspace, None if area.project_ids is None else as_json(area.project_ids)),
-        )
-    )
-
-
-def _ranges(connection: Connection, workspace: str, area: Area) -> list[tuple[Range, int]]:
-    """Return the passage numbers of an area, each range with the last turn index that counts in it."""
-    if area.spans is not None:
-        return [
-            (conversation_range_of(connection, workspace, span.conversation_id), _ANY_INDEX if span.last is None else span.last)
-            for span in area.spans
+        where = self._where(area)
+        allowed = None if where.among is None else set(where.among)
+        numbers = [
+            number
+            for number, turn in rows
+            if any(first <= number <= last and turn <= last_turn for (first, last), last_turn in where.ranges)
+            and (allowed is None or number in allowed)
         ]
-    workspace_pk = connection.value("select pk from workspace where name = ?", (workspace,))
-    if workspace_pk is None:
-        return []
-    if area.project_ids is None:
-        return [(workspace_range(workspace_pk), _ANY_INDEX)]
-    rows = connection.rows(
-        "select number from project where workspace_pk = ? and uuid in (select value from json_each(?)) order by number",
-        (workspace_pk, as_json(area.project_ids)),
+        return self._found(numbers, model)
+
+    # Where an area is
+
+    def _where(self, area: Area) -> _Where:
+        among = None if area.where == _NO_FILTER else self._filtered(area.where)
+        return _Where(self._ranges(area), area.levels, among)
+
+    def _ranges(self, area: Area) -> Ranges:
+        if area.spans is not None:
+            return [
+                (
+                    conversation_range_of(self._connection, self._workspace, span.conversation_id),
+                    _ANY_INDEX if span.last is None else span.last,
+                )
+                for span in area.spans
+            ]
+        workspace_pk = self._connection.value("select pk from workspace where name = ?", (self._workspace,))
+        if workspace_pk is None:
+            return []
+        if area.project_ids is None:
+            return [(workspace_range(workspace_pk), _ANY_INDEX)]
+        rows = self._connection.rows(
+            "select number from project where workspace_pk = ? and uuid in (select value from json_each(?)) order by number",
+            (workspace_pk, as_json(area.project_ids)),
+        )
+        return [(project_range(workspace_pk, row[0]), _ANY_INDEX) for row in rows]
+
+    def _filtered(self, where: TurnFilter) -> list[int]:
+        """Return the passages of the turns that a filter lets through, and of the summaries that tell of one."""
+        rows = self._connection.rows(
+            """
+            with wanted as materialized (
+                select t.pk, t.conversation_pk, t.turn_index from turn t join conversation c on c.pk = t.conversation_pk
+                where c.workspace_pk = (select pk from workspace where name = ?1) and (?2 is null or c.agent = ?2)
+                    and (?3 is null or exists (select 1 from json_each(c.tags) a join json_each(?3) b on a.value = b.value))
+                    and (?4 is null or coalesce(t.ended_at, t.started_at) >= ?4)
+                    and (?5 is null or coalesce(t.started_at, t.ended_at) < ?5)
+                    and (?6 is null or exists (select 1 from tool_call k where k.turn_pk = t.pk and lower(k.tool_name) = lower(?6)))
+                    and (?7 is null or exists (
+                        select 1 from code_file f
+                        where f.project_pk = c.project_pk and (f.file_path = ?7 or substr(f.file_path, -length(?7) - 1) = '/' || ?7) and (
+                            exists (select 1 from access a join tool_call k on k.pk = a.tool_call_pk
+                                where a.code_file_pk = f.pk and k.turn_pk = t.pk)
+                            or exists (select 1 from code_change x where x.code_file_pk = f.pk and x.turn_pk = t.pk)
+                            or exists (select 1 from context_file x where x.code_file_pk = f.pk and x.turn_pk = t.pk))))
+            )
+            select number from passage where turn_pk in (select pk from wanted)
+            union all select p.number from passage p join summary s on s.pk = p.summary_pk
+            where exists (
+                select 1 from wanted w where w.conversation_pk = s.conversation_pk and w.turn_index between s.first_turn and s.last_turn)
+            """,
+            (
+                self._workspace,
+                where.agent,
+                as_json(where.tags) if where.tags else None,
+                None if where.since is None else iso(where.since),
+                None if where.until is None else iso(where.until),
+                where.tool,
+                where.file,
+            ),
+        )
+        return [row[0] for row in rows]
+
+    # What it holds
+
+    def _counted(self, where: _Where) -> tuple[int, int]:
+        """Return how many passages an area has, and how many terms those have."""
+        passages = terms = 0
+        for (first, last), last_turn in where.ranges:
+            if last_turn == _ANY_INDEX:
+                row = self._connection.row(
+                    """
+                    select coalesce(sum(passages), 0), coalesce(sum(terms), 0) from tally
+                    where conversation between ?1 and ?2 and (?3 is null or level in (select value from json_each(?3)))
+                    """,
+                    (first >> PASSAGE_BITS, last >> PASSAGE_BITS, where.levels_json),
+                )
+            else:
+                row = self._connection.row(
+                    """
+                    select count(*), coalesce(sum(length), 0) from passage
+                    where number between ?1 and ?2 and last_turn <= ?3 and (?4 is null or level in (select value from json_each(?4)))
+                    """,
+                    (first, last, last_turn, where.levels_json),
+                )
+            passages, terms = (passages + row[0], terms + row[1]) if row is not None else (passages, terms)
+        return passages, terms
+
+    def _turn_count(self, area: Area) -> int:
+        if area.spans is not None:
+            return sum(
+                self._connection.value(
+                    "select count(*) from turn where conversation_pk = ? and turn_index <= ?",
+                    (key_of(self._connection, self._workspace, span.conversation_id), _ANY_INDEX if span.last is None else span.last),
+                )
+                for span in area.spans
+            )
+        return int(
+            self._connection.value(
+                """
+                select count(*) from conversation c join turn t on t.conversation_pk = c.pk
+                where c.workspace_pk = (select pk from workspace where name = ?1)
+                    and (?2 is null or c.project_pk in (
+                        select pk from project where workspace_pk = c.workspace_pk and uuid in (select value from json_each(?2))))
+                """,
+                (self._workspace, None if area.project_ids is None else as_json(area.project_ids)),
+            )
+        )
+
+    def _frequency(self, term: str, where: _Where, numbers: tuple[Range, int]) -> int:
+        (first, last), last_turn = numbers
+        if last_turn == _ANY_INDEX and where.levels is None:
+            count = self._connection.value(
+                "select count(*) from passage_terms where passage_terms match ? and rowid between ? and ?", (_quoted(term), first, last)
+            )
+        else:
+            count = self._connection.value(
+                """
+                select count(*) from passage_terms join passage on number = passage_terms.rowid
+                where passage_terms match ?1 and passage_terms.rowid between ?2 and ?3 and last_turn <= ?4
+                    and (?5 is null or level in (select value from json_each(?5)))
+                """,
+                (_quoted(term), first, last, last_turn, where.levels_json),
+            )
+        return int(count)
+
+    # What is in it
+
+    def _matching(self, where: _Where, frequency: dict[str, int], limit: int) -> list[int]:
+        """Return the passages that share a term: all of them, or the best when there are too many; the area comes first."""
+        terms = [term for term, count in frequency.items() if count]
+        if not terms:
+            return []
+        query = " OR ".join(_quoted(term) for term in terms)
+        found: list[tuple[float, int]] = []
+        for (first, last), last_turn in where.ranges:
+            found += self._connection.rows(
+                """
+                select rank, rowid from passage_terms where passage_terms match ?1 and rowid between ?2 and ?3
+                    and ((?4 = ?5 and ?6 is null and ?7 is null) or exists (
+                        select 1 from passage where number = passage_terms.rowid and last_turn <= ?4
+                            and (?6 is null or level in (select value from json_each(?6)))
+                            and (?7 is null or number in (select value from json_each(?7)))))
+                order by rank, rowid limit ?8
+                """,
+                (query, first, last, last_turn, _ANY_INDEX, where.levels_json, where.among_json, limit),
+            )
+        found.sort()
+        return [number for _, number in found[:limit]]
+
+    def _near(self, where: _Where, probe: Probe) -> tuple[list[int], int]:
+        """Return the passages whose vectors are closest to the one asked for, and how many have one."""
+        import numpy as np  # noqa: PLC0415  only those who search by meaning need it
+
+        vector = np.array(probe.vector, np.float32)
+        planes = self._planes()
+        planes.refresh(self._connection, probe.model or "")
+        among = None if where.among is None else np.array(where.among, np.int64)
+        scan = planes.scan(self._connection, where.ranges, where.levels, among, vector, probe.limit * _SIGNS_PER_VECTOR)
+        if len(scan.numbers) <= probe.limit:
+            return scan.numbers, scan.count
+        rows = self._connection.rows(
+            "select number, scale, vector from embedding where number in (select value from json_each(?)) and length(vector) = ?",
+            (as_json(scan.numbers), len(probe.vector)),
+        )
+        values = np.frombuffer(b"".join(row[2] for row in rows), np.int8).reshape(len(rows), -1).astype(np.float32)
+        cosines = values @ vector * np.array([row[1] for row in rows], np.float32)
+        best = np.argsort(-cosines, kind="stable")[: probe.limit]
+        return [rows[place][0] for place in best.tolist()], scan.count
+
+    def _found(self, numbers: list[int], model: str | None) -> list[Found]:
+        rows = self._connection.rows(
+            """
+            select t.uuid, s.uuid, p.level, c.uuid, s.first_turn, p.last_turn, p.part, p.ordinal, p.start, p.end, p.terms,
+                coalesce(t.ended_at, t.started_at, s.created_at), e.scale, e.vector
+            from json_each(?1) asked cross join passage p on p.number = asked.value left join turn t on t.pk = p.turn_pk
+                left join summary s on s.pk = p.summary_pk join conversation c on c.pk = coalesce(t.conversation_pk, s.conversation_pk)
+                left join embedding e on e.number = p.number and e.model = ?2
+            """,
+            (as_json(numbers), model),
+        )
+        return [_found_of(row) for row in rows]
+
+
+def _found_of(row: Row) -> Found:
+    return Found(
+        owner_id=row[0] or row[1],
+        level=row[2],
+        conversation_id=row[3],
+        first_turn=row[5] if row[4] is None else row[4],
+        last_turn=row[5],
+        passage=Passage(part=row[6], ordinal=row[7], start=row[8], end=row[9], terms=row[10]),
+        at=row[11],
+        vector=None if row[12] is None else Vector(row[12], row[13]),
     )
-    return [(project_range(workspace_pk, row[0]), _ANY_INDEX) for row in rows]
 
 
 def _quoted(term: str) -> str:
     return '"' + term.replace('"', '""') + '"'
-
-
-def _frequency(connection: Connection, term: str, numbers: Range, last_index: int, levels: str | None) -> int:
-    if last_index == _ANY_INDEX and levels is None:
-        count = connection.value(
-            "select count(*) from passage_terms where passage_terms match ? and rowid between ? and ?", (_quoted(term), *numbers)
-        )
-    else:
-        count = connection.value(
-            """
-            select count(*) from passage_terms join passage on number = passage_terms.rowid
-            where passage_terms match ?1 and passage_terms.rowid between ?2 and ?3 and last_turn <= ?4
-                and (?5 is null or level in (select value from json_each(?5)))
-            """,
-            (_quoted(term), *numbers, last_index, levels),
-        )
-    return int(count)
-
-
-def _matches(
-    connection: Connection, query: str, numbers: Range, last_index: int, levels: str | None, limit: int
-) -> list[tuple[float, int, Candidate]]:
-    """Rank within the scope: the range comes first, then the best `limit` of what is left."""
-    rows = connection.rows(
-        """
-        select best.rank, p.number, coalesce(t.uuid, s.uuid), p.level, part, ordinal, start, end, terms, c.uuid, p.last_turn from (
-            select rowid, rank from passage_terms where passage_terms match ?1 and rowid between ?2 and ?3
-                and ((?4 = ?5 and ?6 is null) or exists (
-                    select 1 from passage where number = passage_terms.rowid and last_turn <= ?4
-                        and (?6 is null or level in (select value from json_each(?6)))))
-            order by rank, rowid limit ?7
-        ) best join passage p on p.number = best.rowid left join turn t on t.pk = p.turn_pk left join summary s on s.pk = p.summary_pk
-            join conversation c on c.pk = coalesce(t.conversation_pk, s.conversation_pk)
-        order by best.rank, p.number
-        """,
-        (query, *numbers, last_index, _ANY_INDEX, levels, limit),
-    )
-    return [
-        (
-            row[0],
-            row[1],
-            Candidate(
-                owner_id=row[2],
-                level=row[3],
-                conversation_id=row[9],
-                turn_index=row[10],
-                passage=Passage(part=row[4], ordinal=row[5], start=row[6], end=row[7], terms=row[8]),
-            ),
-        )
-        for row in rows
-    ]

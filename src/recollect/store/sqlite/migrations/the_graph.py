@@ -1,46 +1,10 @@
-"""The schema of the SQLite file, as the list of steps that made it; each step runs once, in one transaction.
-
-Plain tables and foreign keys that cascade: any SQLite tool can read the file. Times are ISO 8601 in UTC, lists and
-arguments are JSON. Passages are numbered so that a scope is a range of them (`numbering`). Deleting a passage removes
-its terms from the full-text index by trigger, so no tool can leave them behind. Uuids follow from identity, so the same
-conversation restored into two workspaces has the same ones: they are indexed, and unique below their parent only.
-"""
+"""Every node and edge of the graph."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, LiteralString
+from typing import LiteralString
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import apsw
-
-APPLICATION_ID = 0x5243_4C54  # "RCLT"
-
-
-def the_graph(connection: apsw.Connection) -> None:
-    """Create every node and edge of the graph."""
-    connection.execute(_GRAPH)
-
-
-def full_text(connection: apsw.Connection) -> None:
-    """Create the passages and their full-text index over analysed terms."""
-    connection.execute(_FULL_TEXT)
-
-
-def references(connection: apsw.Connection) -> None:
-    """Create the edge from a message to a scope; the next passage's number is asked of the passages themselves."""
-    connection.execute(_REFERENCES)
-
-
-def distilling(connection: apsw.Connection) -> None:
-    """Create the jobs and the vectors; let a passage belong to a summary too; have all that is there distilled."""
-    connection.execute(_DISTILLING)
-
-
-MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (the_graph, full_text, references, distilling)
-
-_GRAPH: LiteralString = """
+STEP: LiteralString = """
 create table workspace (
     pk integer primary key,
     name text not null unique
@@ -305,100 +269,4 @@ create table scope (
 create index scope_by_uuid on scope (uuid);
 create index scope_by_name on scope (project_pk, name);
 create index scope_by_file on scope (code_file_pk);
-"""
-
-_FULL_TEXT: LiteralString = """
-create table passage (
-    number integer primary key,
-    turn_pk integer not null references turn (pk) on delete cascade,
-    part text not null check (part in ('question', 'answer', 'tool')),
-    ordinal integer not null,
-    start integer not null,
-    end integer not null,
-    length integer not null,
-    terms text not null
-) strict;
-create index passage_by_turn on passage (turn_pk);
-
-create virtual table passage_terms using fts5 (
-    terms, content = 'passage', content_rowid = 'number', tokenize = "ascii tokenchars '_./-#@+~'"
-);
-insert into passage_terms (passage_terms, rank) values ('secure-delete', 1);
-
-create trigger passage_terms_added after insert on passage begin
-    insert into passage_terms (rowid, terms) values (new.number, new.terms);
-end;
-create trigger passage_terms_removed after delete on passage begin
-    insert into passage_terms (passage_terms, rowid, terms) values ('delete', old.number, old.terms);
-end;
-"""
-
-_REFERENCES: LiteralString = """
-create table reference (
-    message_pk integer not null references message (pk) on delete cascade,
-    scope_pk integer not null references scope (pk) on delete cascade,
-    primary key (message_pk, scope_pk)
-) strict, without rowid;
-create index reference_by_scope on reference (scope_pk);
-
-alter table conversation drop column next_passage;
-"""
-
-_DISTILLING: LiteralString = """
-alter table conversation add column has_own_title integer not null default 0;
-alter table conversation add column told_to integer not null default -1;
-
-create table job (
-    pk integer primary key,
-    conversation_pk integer not null references conversation (pk) on delete cascade,
-    kind text not null check (kind in ('embed', 'summarize')),
-    state text not null check (state in ('ready', 'running', 'parked')),
-    again integer not null,
-    attempts integer not null,
-    since text not null,
-    due_at text not null,
-    lease_until text,
-    token text,
-    error text,
-    unique (conversation_pk, kind)
-) strict;
-insert into job (conversation_pk, kind, state, again, attempts, since, due_at)
-    select pk, 'embed', 'ready', 0, 0, updated_at, updated_at from conversation
-    union all select pk, 'summarize', 'ready', 0, 0, updated_at, updated_at from conversation;
-
-create table passage_of_any (
-    number integer primary key,
-    turn_pk integer references turn (pk) on delete cascade,
-    summary_pk integer references summary (pk) on delete cascade,
-    level integer not null,
-    last_turn integer not null,
-    part text not null check (part in ('question', 'answer', 'tool', 'summary')),
-    ordinal integer not null,
-    start integer not null,
-    end integer not null,
-    length integer not null,
-    terms text not null,
-    check ((turn_pk is null) <> (summary_pk is null))
-) strict;
-insert into passage_of_any
-    select number, turn_pk, null, 0, turn_index, part, ordinal, start, end, length, terms from passage join turn on turn.pk = turn_pk;
-drop table passage;
-alter table passage_of_any rename to passage;
-create index passage_by_turn on passage (turn_pk) where turn_pk is not null;
-create index passage_by_summary on passage (summary_pk) where summary_pk is not null;
-create trigger passage_terms_added after insert on passage begin
-    insert into passage_terms (rowid, terms) values (new.number, new.terms);
-end;
-create trigger passage_terms_removed after delete on passage begin
-    insert into passage_terms (passage_terms, rowid, terms) values ('delete', old.number, old.terms);
-end;
-
-create table embedding (
-    number integer primary key references passage (number) on delete cascade,
-    model text not null,
-    text_hash text not null,
-    scale real not null,
-    vector blob not null
-) strict;
-create index embedding_by_text on embedding (text_hash, model);
 """

@@ -1,0 +1,117 @@
+"""Ranked owners → hits: turns and summaries read whole, each with the passage that matched; what covers another is folded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from recollect.answers import Hit
+from recollect.quoting import passage_text, summary_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from recollect.model import ConversationInfo, Passage, Summary, Turn
+    from recollect.recall.ranking import Ranked
+    from recollect.recall.signals import Signals
+    from recollect.store import Store
+    from recollect.store.shapes import Found
+
+_DECIMALS = 6
+_SHARE_DECIMALS = 9  # the shares still sum to the score when they are rounded
+
+
+def unfolded(signals: Signals, order: Sequence[int], limit: int) -> list[int]:
+    """Return the first rows without what a better one tells already: a turn of a summary above it, a summary of a turn above it."""
+    kept: list[int] = []
+    taken: dict[str, list[Found]] = {}
+    for row in order:
+        owner = signals.owners[row]
+        above = taken.setdefault(owner.conversation_id, [])
+        if not any(_overlap(owner, other) for other in above):
+            kept.append(row)
+            above.append(owner)
+        if len(kept) == limit:
+            break
+    return kept
+
+
+def _overlap(one: Found, other: Found) -> bool:
+    return one.level != other.level and one.first_turn <= other.last_turn and other.first_turn <= one.last_turn
+
+
+class Reader:
+    """Reads the owners of hits whole, once each."""
+
+    def __init__(self, store: Store, workspace: str, now: datetime) -> None:
+        self._store = store
+        self._workspace = workspace
+        self._now = now
+        self._turns: dict[str, Turn] = {}
+        self._summaries: dict[str, Summary] = {}
+        self._conversations: dict[str, ConversationInfo | None] = {}
+
+    async def read(self, owners: Sequence[Found]) -> None:
+        """Read turns, summaries and their conversations."""
+        turns = [one.owner_id for one in owners if one.level == 0]
+        self._turns |= {turn.id: turn for turn in await self._store.turns.by_id(self._workspace, turns)}
+        told = [one.owner_id for one in owners if one.level > 0]
+        self._summaries |= {summary.id: summary for summary in await self._store.derived.summaries_by_id(self._workspace, told)}
+
+    def is_unanswered(self, owner: Found) -> bool:
+        """Tell whether a turn only asks: nobody answered, and no tool ran."""
+        turn = self._turns.get(owner.owner_id)
+        return turn is not None and not turn.assistant and not turn.tool_calls and turn.user.rstrip().endswith("?")
+
+    async def hit(self, ranked: Ranked, owner: Found, passage: Passage) -> Hit:
+        """Return one hit."""
+        conversation_id = owner.conversation_id
+        if conversation_id not in self._conversations:
+            self._conversations[conversation_id] = await self._store.conversations.get(self._workspace, conversation_id)
+        conversation = self._conversations[conversation_id]
+        if owner.level:
+            return self._summary_hit(self._summaries[owner.owner_id], _hit("summary", owner, ranked, conversation))
+        return self._turn_hit(self._turns[owner.owner_id], passage, _hit("turn", owner, ranked, conversation))
+
+    def _turn_hit(self, turn: Turn, passage: Passage, hit: Hit) -> Hit:
+        moment = turn.ended_at or turn.started_at
+        return msgspec.structs.replace(
+            hit,
+            turn_index=turn.index,
+            question=turn.user,
+            answer=turn.assistant,
+            passage=passage_text(turn, passage),
+            timestamp=moment,
+            age_seconds=_age_seconds(moment, self._now),
+        )
+
+    def _summary_hit(self, summary: Summary, hit: Hit) -> Hit:
+        return msgspec.structs.replace(
+            hit,
+            level=summary.level,
+            first_turn=summary.first_turn,
+            last_turn=summary.last_turn,
+            answer=summary.summary,
+            passage=summary_text(summary),
+            timestamp=summary.created_at,
+            age_seconds=_age_seconds(summary.created_at, self._now),
+        )
+
+
+def _hit(kind: Literal["turn", "summary"], owner: Found, ranked: Ranked, conversation: ConversationInfo | None) -> Hit:
+    return Hit(
+        kind=kind,
+        id=owner.owner_id,
+        conversation_id=owner.conversation_id,
+        conversation_title=None if conversation is None else conversation.title,
+        project="" if conversation is None else conversation.project,
+        score=round(ranked.score, _DECIMALS),
+        confidence=round(ranked.confidence, _DECIMALS),
+        explanation={name: round(share, _SHARE_DECIMALS) for name, share in ranked.shares.items()},
+    )
+
+
+def _age_seconds(moment: datetime | None, now: datetime) -> float:
+    return 0.0 if moment is None else max((now - moment).total_seconds(), 0.0)

@@ -1,0 +1,228 @@
+"""What speaks for each turn and summary: every signal between 0 and 1, from the passages a store found; pure.
+
+The signals are of owners, a turn or a summary each. Terms are BM25 over the counts of the scope, divided by the most
+that the question could reach: 1 means that everything asked for is there. They are the same whichever store found the
+passages.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.clock import from_iso
+from recollect.store.shapes import Found
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from recollect.recall.asking import Asked
+    from recollect.store.shapes import Candidates
+
+    Floats = NDArray[np.float64]
+    Places = NDArray[np.intp]
+
+_K1 = 0.9
+_B = 0.4
+_WINDOW_TURNS = 5
+_SESSION_K = 1.5
+_RECENT_DAYS = 14.0
+_DAY_SECONDS = 86_400.0
+DISTANCES = (-2, -1, 1, 2)
+
+
+class Signals(msgspec.Struct, frozen=True):
+    """The signals of each owner, one row each; `best` is the passage that speaks most for it.
+
+    `neighbours` holds the rows of the turns two and one before and one and two after, -1 where there is none.
+    """
+
+    owners: list[Found]
+    best: Places
+    terms: Floats
+    around: Floats
+    meaning: Floats
+    phrase: Floats
+    session: Floats
+    speaker: Floats
+    time: Floats
+    recency: Floats
+    coverage: Floats
+    neighbours: Places
+    is_summary: NDArray[np.bool_]
+
+
+def signals(found: Candidates, asked: Asked, vector: Sequence[float], now: datetime) -> Signals:
+    """Work out what speaks for every owner among the candidates."""
+    passages = found.passages
+    owners, owner_of = _owners(passages)
+    idf = _weights(found, asked.terms)
+    counts, lengths = _counts(passages, asked.terms)
+    whole = max(float(idf.sum()), 1e-9)
+    lexical = _bm25(counts, lengths, idf, found.average_length) / whole
+    cosine = np.maximum(_cosines(passages, vector), 0.0)
+    phrases = _phrases(passages, counts, asked)
+    best = _best(owner_of, len(owners), lexical + cosine + phrases)
+    pooled = _pooled(counts, owner_of, len(owners))
+    pooled_lengths = _pooled(lengths[:, None], owner_of, len(owners))[:, 0]
+    neighbours = _neighbours(owners)
+    turn_length = found.average_length * found.passage_count / max(found.turn_count, 1)
+    around = _around(pooled, pooled_lengths, neighbours, idf, max(turn_length, 1.0)) / whole
+    terms = _most(lexical, owner_of, len(owners))
+    is_summary = np.array([one.level > 0 for one in owners], np.bool_)
+    return Signals(
+        owners=owners,
+        best=best,
+        terms=terms,
+        around=np.where(is_summary, terms, around),
+        meaning=_most(cosine, owner_of, len(owners)),
+        phrase=_most(phrases, owner_of, len(owners)),
+        session=_session(owners, pooled, idf) / whole,
+        speaker=_most(_spoken(passages, asked), owner_of, len(owners)),
+        time=np.array([_timely(one, asked) for one in owners]),
+        recency=np.array([_recent(one, now) for one in owners]),
+        coverage=((pooled > 0) * idf).sum(axis=1) / whole,
+        neighbours=neighbours,
+        is_summary=is_summary,
+    )
+
+
+def _owners(passages: Sequence[Found]) -> tuple[list[Found], Places]:
+    """Return one passage for each owner, and the row of each passage's owner."""
+    rows: dict[str, int] = {}
+    owners: list[Found] = []
+    owner_of = np.empty(len(passages), np.intp)
+    for n, one in enumerate(passages):
+        row = rows.setdefault(one.owner_id, len(owners))
+        if row == len(owners):
+            owners.append(one)
+        owner_of[n] = row
+    return owners, owner_of
+
+
+def _weights(found: Candidates, terms: Sequence[str]) -> Floats:
+    having = np.array([found.document_frequency.get(term, 0) for term in terms], np.float64)
+    return np.log(1 + (found.passage_count - having + 0.5) / (having + 0.5))
+
+
+def _counts(passages: Sequence[Found], terms: Sequence[str]) -> tuple[Floats, Floats]:
+    """Return how often each passage has each term, and how many terms it has."""
+    wanted = [f" {term} " for term in terms]
+    counts = np.zeros((len(passages), len(terms)), np.float64)
+    lengths = np.empty(len(passages), np.float64)
+    for n, one in enumerate(passages):
+        text = one.passage.terms
+        lengths[n] = text.count(" ") + 1
+        apart = " " + text.replace(" ", "  ") + " "
+        for place, word in enumerate(wanted):
+            if word in apart:
+                counts[n, place] = apart.count(word)
+    return counts, lengths
+
+
+def _bm25(counts: Floats, lengths: Floats, idf: Floats, usual_length: float) -> Floats:
+    norm = _K1 * (1 - _B + _B * lengths / max(usual_length, 1.0))
+    return (counts / (counts + norm[:, None]) * idf).sum(axis=1)
+
+
+def _cosines(passages: Sequence[Found], vector: Sequence[float]) -> Floats:
+    """Return the cosine of each passage's vector with the question's; 0 where there is none."""
+    cosines = np.zeros(len(passages), np.float64)
+    size = len(vector)
+    rows = [n for n, one in enumerate(passages) if one.vector is not None and len(one.vector.values) == size] if size else []
+    if rows:
+        vectors = [one.vector for one in passages if one.vector is not None and len(one.vector.values) == size]
+        values = np.frombuffer(b"".join(one.values for one in vectors), np.int8).reshape(len(rows), size).astype(np.float64)
+        cosines[rows] = values @ np.array(vector, np.float64) * np.array([one.scale for one in vectors])
+    return np.minimum(cosines, 1.0)
+
+
+def _phrases(passages: Sequence[Found], counts: Floats, asked: Asked) -> Floats:
+    """Return the share of the question's pairs of words that stand side by side, or one word apart; quoted phrases count whole."""
+    found = np.zeros(len(passages), np.float64)
+    if not asked.pairs:
+        return found
+    for n in np.flatnonzero((counts > 0).sum(axis=1) > 1).tolist():
+        words = passages[n].passage.terms.split(" ")
+        together = {*pairwise(words), *zip(words, words[2:], strict=False)}
+        met = sum(pair in together or pair[::-1] in together for pair in asked.pairs) / len(asked.pairs)
+        text = f" {passages[n].passage.terms} "
+        said = [f" {' '.join(phrase)} " in text for phrase in asked.phrases]
+        found[n] = max(met, sum(said) / len(said)) if said else met
+    return found
+
+
+def _spoken(passages: Sequence[Found], asked: Asked) -> Floats:
+    if not asked.speakers:
+        return np.zeros(len(passages), np.float64)
+    return np.array([one.passage.terms.split(" ", 1)[0] in asked.speakers for one in passages], np.float64)
+
+
+def _pooled(values: Floats, owner_of: Places, owners: int) -> Floats:
+    pooled = np.zeros((owners, values.shape[1]), np.float64)
+    np.add.at(pooled, owner_of, values)
+    return pooled
+
+
+def _most(values: Floats, owner_of: Places, owners: int) -> Floats:
+    most = np.zeros(owners, np.float64)
+    np.maximum.at(most, owner_of, values)
+    return most
+
+
+def _best(owner_of: Places, owners: int, values: Floats) -> Places:
+    """Return the passage of each owner that has the most; of equals the first."""
+    best = np.zeros(owners, np.intp)
+    order = np.argsort(values, kind="stable")[::-1]
+    for place in order[::-1].tolist():
+        best[owner_of[place]] = place
+    return best
+
+
+def _neighbours(owners: Sequence[Found]) -> Places:
+    rows = {(one.conversation_id, one.last_turn): n for n, one in enumerate(owners) if one.level == 0}
+    return np.array(
+        [
+            [rows.get((one.conversation_id, one.last_turn + distance), -1) if one.level == 0 else -1 for distance in DISTANCES]
+            for one in owners
+        ],
+        np.intp,
+    ).reshape(len(owners), len(DISTANCES))
+
+
+def _around(pooled: Floats, lengths: Floats, neighbours: Places, idf: Floats, turn_length: float) -> Floats:
+    """Return BM25 over each turn together with its neighbours, as if they were one text."""
+    counts, total = pooled.copy(), lengths.copy()
+    for rows in neighbours.T:
+        has = rows >= 0
+        counts[has] += pooled[rows[has]]
+        total[has] += lengths[rows[has]]
+    return _bm25(counts, total, idf, turn_length * _WINDOW_TURNS)
+
+
+def _session(owners: Sequence[Found], pooled: Floats, idf: Floats) -> Floats:
+    """Return how much of what is asked for occurs in an owner's conversation at all."""
+    conversations: dict[str, int] = {}
+    rows = np.array([conversations.setdefault(one.conversation_id, len(conversations)) for one in owners], np.intp)
+    turns = np.array([one.level == 0 for one in owners], np.bool_)
+    counts = _pooled(pooled * turns[:, None], rows, len(conversations))
+    return (counts / (counts + _SESSION_K) * idf).sum(axis=1)[rows] if len(owners) else np.zeros(0)
+
+
+def _timely(one: Found, asked: Asked) -> float:
+    if not asked.periods or one.at is None:
+        return 0.0
+    moment = from_iso(one.at)
+    return max(period.share(moment) for period in asked.periods)
+
+
+def _recent(one: Found, now: datetime) -> float:
+    if one.at is None:
+        return 0.0
+    days = max((now - from_iso(one.at)).total_seconds(), 0.0) / _DAY_SECONDS
+    return 0.5 ** (days / _RECENT_DAYS)

@@ -1,0 +1,81 @@
+"""What a memory is asked in words: search, and conversations like this one; the doors come here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recollect.answers import SimilarConversation
+from recollect.checks import checked_count
+from recollect.limits import SEARCH_LIMIT_MAX
+from recollect.recall.search import Ask, Meaning, search
+from recollect.store.shapes import SearchScope
+
+if TYPE_CHECKING:
+    from recollect.answers import Hit, SearchResult
+    from recollect.clock import Clock
+    from recollect.config import Settings
+    from recollect.distill.embedders import Embedder
+    from recollect.distill.metrics import Metrics
+    from recollect.store import Store
+
+_HITS_PER_CONVERSATION = 8  # so many hits are looked at for each conversation that is asked for
+_BEST_SHARE = 0.7  # a conversation is as close as its best hit, and as what else there is in it
+_OTHERS_MAX = 3
+
+
+class Recall:
+    """Asks one workspace of a store."""
+
+    def __init__(self, store: Store, settings: Settings, clock: Clock, metrics: Metrics) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._metrics = metrics
+        self._embedder: Embedder | None = None
+
+    async def search(
+        self, query: str, scope: SearchScope, *, limit: int, semantic: bool = True, minimum_score: float = 0.0
+    ) -> SearchResult:
+        """Search one scope."""
+        ask = Ask(query=query, scope=scope, limit=limit, minimum_score=minimum_score)
+        result = await search(self._store, self._settings.workspace, ask, self._meaning(semantic=semantic), self._clock.now())
+        self._metrics.searched(len(result.hits), result.elapsed_ms / 1_000)
+        return result
+
+    def _meaning(self, *, semantic: bool) -> Meaning:
+        if not semantic:
+            return Meaning(None, "not run: switched off")
+        if not self._settings.agent.memory.embeddings.enabled:
+            return Meaning(None, "not run: embeddings are off in the configuration")
+        return Meaning(self._chosen_embedder)
+
+    def _chosen_embedder(self) -> Embedder:
+        if self._embedder is None:
+            from recollect.distill.embedders import chosen_embedder  # noqa: PLC0415  NumPy is loaded by those who search by meaning
+
+            self._embedder = chosen_embedder(self._settings.agent.memory.embeddings)
+        return self._embedder
+
+    async def similar(
+        self, query: str, project_ids: tuple[str, ...] | None, *, limit: int, semantic: bool = True
+    ) -> list[SimilarConversation]:
+        """Return the conversations that come closest to a text, best first."""
+        wanted = min(checked_count("limit", limit) * _HITS_PER_CONVERSATION, SEARCH_LIMIT_MAX)
+        if not wanted or project_ids == ():
+            return []
+        found = await self.search(query, SearchScope(project_ids=project_ids), limit=wanted, semantic=semantic)
+        groups: dict[str, list[Hit]] = {}
+        for hit in found.hits:
+            groups.setdefault(hit.conversation_id, []).append(hit)
+        scored = sorted(((_closeness(hits), hits[0]) for hits in groups.values()), key=lambda one: (-one[0], one[1].conversation_id))
+        similar: list[SimilarConversation] = []
+        for score, hit in scored[:limit]:
+            info = await self._store.conversations.get(self._settings.workspace, hit.conversation_id)
+            if info is not None:
+                similar.append(SimilarConversation(conversation=info, score=round(score, 6), hit=hit))
+        return similar
+
+
+def _closeness(hits: list[Hit]) -> float:
+    others = [hit.score for hit in hits[1 : 1 + _OTHERS_MAX]]
+    return hits[0].score * _BEST_SHARE + (1 - _BEST_SHARE) * sum(others) / _OTHERS_MAX
