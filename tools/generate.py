@@ -18,12 +18,12 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "recollect"
 
 MEMORY = (
-    "create_conversation", "load_conversation", "list_conversations", "projects", "sessions", "record", "search", "import_conversation",
-    "forget", "verify", "stats", "save", "distill",
+    "create_conversation", "load_conversation", "list_conversations", "projects", "sessions", "record", "search", "context",
+    "find_similar_conversations", "import_conversation", "forget", "verify", "stats", "save", "distill",
 )  # fmt: skip
 CONVERSATION = (
     "record", "begin", "add", "finish", "get_history", "turns", "recent_turns", "get_tool_calls", "accessed_files", "search_history",
-    "summaries", "summarize", "raw_char_count", "branch", "export", "change", "archive", "delete",
+    "build_context",    "summaries", "summarize", "raw_char_count", "branch", "export", "change", "archive", "delete",
 )  # fmt: skip
 
 HEAD = '''"""The library without `await`: generated from `memory` and `conversation` by tools/generate.py; do not edit.
@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from recollect import conversation as _conversation
 from recollect import memory as _memory
+from recollect import opening as _opening
 from recollect.running import runner
 
 if TYPE_CHECKING:
@@ -46,8 +47,19 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from recollect.answers import AccessedFile, Forgotten, HistoryMessage, Recorded, SearchResult, Session, Stats, Verification
+    from recollect.answers import (
+        AccessedFile,
+        Forgotten,
+        HistoryMessage,
+        Recorded,
+        SearchResult,
+        Session,
+        SimilarConversation,
+        Stats,
+        Verification,
+    )
     from recollect.clock import Clock, Ids
+    from recollect.compose.context import Context, Strategy
     from recollect.config import Settings
     from recollect.distill.models import SummaryModel
     from recollect.model import ConversationInfo, ConversationStatus, Project, Summary, ToolCall, Turn, TurnStatus
@@ -76,8 +88,8 @@ class Memory:
         worker: bool | None = None,
     ) -> Self:
         """Open a memory: what is not given comes from the user's configuration, and a file that is missing is created."""
-        chosen = _memory.settings_of(store, workspace, settings)
-        by = runner(waits=_memory.needs_a_loop(chosen) or summary_model is not None)
+        chosen = _opening.settings_of(store, workspace, settings)
+        by = runner(waits=_opening.needs_a_loop(chosen) or summary_model is not None)
         opened = _memory.Memory.open(settings=chosen, clock=clock, ids=ids, summary_model=summary_model, worker=worker, threads=False)
         try:
             return cls(by.run(opened), by)

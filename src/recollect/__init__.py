@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recollect.answers import AccessedFile, Hit, Recorded, SearchResult, Session, Stats, Verification
+    from recollect.answers import AccessedFile, Hit, Recorded, SearchResult, Session, SimilarConversation, Stats, Verification
     from recollect.capture.messages import messages_to_turns
+    from recollect.compose.context import Context, Item, LeftOut, Section
+    from recollect.compose.fallback import history_fallback
     from recollect.config import Settings, load_settings
     from recollect.conversation import Conversation
     from recollect.copying import copy_store
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
     from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, Message, Summary, ToolCall, ToolResult, Turn
 
 _HOMES = {
-    "recollect.answers": ("AccessedFile", "Hit", "Recorded", "SearchResult", "Session", "Stats", "Verification"),
+    "recollect.answers": ("AccessedFile", "Hit", "Recorded", "SearchResult", "Session", "Stats", "Verification", "SimilarConversation"),
     "recollect.capture.messages": ("messages_to_turns",),
+    "recollect.compose.context": ("Context", "Item", "LeftOut", "Section"),
+    "recollect.compose.fallback": ("history_fallback",),
     "recollect.config": ("Settings", "load_settings"),
     "recollect.conversation": ("Conversation",),
     "recollect.copying": ("copy_store",),
@@ -69,12 +73,15 @@ __all__ = [
     "CodeChange",
     "ConfigError",
     "ConflictError",
+    "Context",
     "ContextFile",
     "Conversation",
     "ConversationInfo",
     "DamagedStoreError",
     "Hit",
     "InputError",
+    "Item",
+    "LeftOut",
     "Memory",
     "Message",
     "NewerStoreError",
@@ -83,8 +90,10 @@ __all__ = [
     "RecollectError",
     "Recorded",
     "SearchResult",
+    "Section",
     "Session",
     "Settings",
+    "SimilarConversation",
     "Stats",
     "StoreBusyError",
     "StoreError",
@@ -97,6 +106,7 @@ __all__ = [
     "Verification",
     "__version__",
     "copy_store",
+    "history_fallback",
     "load_settings",
     "messages_to_turns",
 ]

@@ -6,11 +6,11 @@ Every type is a frozen msgspec struct, so that an answer is the same in Python, 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, cast
 
 import msgspec
 
-from recollect.model import AccessKind, ConversationInfo, Json, Node, ToolCall, Turn
+from recollect.model import AccessKind, ConversationInfo, Json, Node, ToolCall
 
 
 class Session(Node, frozen=True, kw_only=True):
@@ -21,6 +21,17 @@ class Session(Node, frozen=True, kw_only=True):
     last_activity_at: datetime
     turn_count: int
     last_message: str | None
+
+
+def session_of(info: ConversationInfo) -> Session:
+    """Return a conversation as a session."""
+    return Session(
+        id=info.id,
+        started_at=info.created_at,
+        last_activity_at=info.updated_at,
+        turn_count=info.turn_count,
+        last_message=info.last_message,
+    )
 
 
 class AccessedFile(Node, frozen=True, kw_only=True):
@@ -154,10 +165,10 @@ class Stats(Node, frozen=True, kw_only=True):
 
 
 def to_json(value: object) -> Json:
-    """Return a value as plain JSON: times in ISO 8601, ids as strings, a turn with its `user` and `assistant`."""
-    if isinstance(value, Turn):
-        plain = msgspec.to_builtins(value)
-        return plain | {"user": value.user, "assistant": value.assistant}
+    """Return a value as plain JSON: times in ISO 8601, ids as strings, and what it works out from its fields beside them."""
     if isinstance(value, list | tuple):
-        return [to_json(item) for item in value]
-    return msgspec.to_builtins(value)
+        return [to_json(item) for item in cast("list[object]", value)]
+    plain = msgspec.to_builtins(value)
+    if isinstance(value, Node) and value.told_too:
+        return plain | {name: msgspec.to_builtins(getattr(value, name)) for name in value.told_too}
+    return plain

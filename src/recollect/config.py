@@ -26,6 +26,7 @@ _NEO4J_VARIABLES = {
 
 
 _Count = Annotated[int, Meta(ge=1)]
+_Part = Annotated[float, Meta(ge=0, le=1)]
 _Share = Annotated[float, Meta(gt=0, le=1)]
 
 
@@ -90,6 +91,22 @@ class Distill(_Section, frozen=True, kw_only=True):
     model_seconds_max: Annotated[float, Meta(description="how long a model may take for a summary", gt=0, le=3_600)] = 120.0
 
 
+class Compose(_Section, frozen=True, kw_only=True):
+    """What an agent is handed before a call; shares are of the budget, and what one leaves goes to what is relevant."""
+
+    budget_chars: Annotated[int, Meta(description="the most characters a context has", ge=0, le=10_000_000)] = 100_000
+    goal: Annotated[_Part, Meta(description="share of the first user message")] = 0.05
+    constraints: Annotated[_Part, Meta(description="share of messages that set a constraint or correct something")] = 0.05
+    queries: Annotated[_Part, Meta(description="share of the last user queries")] = 0.05
+    recent: Annotated[_Part, Meta(description="share of the most recent turns")] = 0.05
+    files: Annotated[_Part, Meta(description="share of the files touched so far")] = 0.05
+    code: Annotated[_Part, Meta(description="share of code that the question names")] = 0.1
+    summaries: Annotated[_Part, Meta(description="share of summaries that no higher one tells of")] = 0.1
+    recent_messages: Annotated[int, Meta(description="so many messages of recent turns at most", ge=0)] = 10
+    relevant_messages: Annotated[int, Meta(description="so many relevant turns and summaries at most", ge=0, le=500)] = 30
+    wait_seconds: Annotated[float, Meta(description="how long a context waits for distilling that is under way", ge=0, le=60)] = 0.0
+
+
 class Persistence(_Section, frozen=True, kw_only=True):
     """Where and when turns are kept."""
 
@@ -104,7 +121,9 @@ class AgentMemory(_Section, frozen=True, kw_only=True):
     """The memory block of an agent project, accepted as it stands there."""
 
     enabled: Annotated[bool, Meta(description="`false` records nothing; reading goes on")] = True
-    max_context_messages: Annotated[int, Meta(description="accepted; used once contexts are composed", ge=1)] = 20
+    max_context_messages: Annotated[
+        int, Meta(description="so many messages, recent and relevant together, are in a context that a conversation builds", ge=1)
+    ] = 20
     summarization: Annotated[Summarization, Meta(description="summaries")] = Summarization()
     embeddings: Annotated[Embeddings, Meta(description="search by meaning")] = Embeddings()
     persistence: Annotated[Persistence, Meta(description="where and when turns are kept")] = Persistence()
@@ -145,6 +164,7 @@ class Settings(_Section, frozen=True, kw_only=True):
     neo4j: Annotated[Neo4j, Meta(description="the Neo4j server, when `store` names one")] = Neo4j()
     secrets: Annotated[Secrets, Meta(description="what is removed before anything is written")] = Secrets()
     distill: Annotated[Distill, Meta(description="summaries and vectors, made in the background")] = Distill()
+    compose: Annotated[Compose, Meta(description="what an agent is handed before a call")] = Compose()
     agent: Annotated[Agent, Meta(description="settings an agent project brings along")] = Agent()
 
 
@@ -242,6 +262,10 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     for name, share in (("context_share", distill.context_share), ("fold_share", distill.fold_share)):
         if share is not None and int(share * distill.context_chars) < 1:
             yield f"distill.{name} of {share} is less than a character of distill.context_chars"
+    compose = settings.compose
+    shares = compose.goal + compose.constraints + compose.queries + compose.recent + compose.files + compose.code + compose.summaries
+    if shares > 1:
+        yield f"the shares of compose add up to {shares:.2f} of the budget: lower one, and leave something for what is relevant"
     if embeddings.endpoint is not None and (embeddings.model is None or embeddings.dimension is None):
         yield "agent.memory.embeddings.endpoint needs model and dimension beside it"
     if embeddings.endpoint is not None and not embeddings.endpoint.startswith(("http://", "https://")):

@@ -21,12 +21,16 @@ if TYPE_CHECKING:
     from recollect.capture.paths import Place
     from recollect.capture.reading import Reading
     from recollect.capture.recorded import Said
+    from recollect.compose.context import Context, Strategy
     from recollect.memory import Memory
     from recollect.model import ConversationInfo, Summary, ToolCall, Turn, TurnStatus
     from recollect.recorder import OnEdit, Result
 
 _TURN_CHARS_MIN = 200
 _UNFOLDED_MAX = 10
+_RECENT = 5
+_RECENT_ALONE = 10
+_RELEVANT = 10
 _KIND_ORDER = {"write": 0, "read": 1, "search": 2, "list": 3}
 _ACCESSED_LINE_CHARS = 24  # what a listed file costs beside its path: kind, tool and turn
 
@@ -204,16 +208,8 @@ class Conversation:
     async def accessed_files(self, max_chars: int = 5_000, *, temporary: bool = False) -> list[AccessedFile]:
         """Return the files that tools touched, each once with its latest access: writes first, then the newest."""
         checked_count("max_chars", max_chars)
-        latest: dict[str, AccessedFile] = {}
-        async for turn in self._all_turns():
-            for call in turn.tool_calls:
-                for part in call.accessed:
-                    latest.pop(part.path, None)
-                    latest[part.path] = AccessedFile(
-                        path=part.path, kind=part.kind, tool_name=call.tool_name, turn_index=turn.index, timestamp=call.timestamp,
-                        temporary=part.temporary, generated=part.generated,
-                    )  # fmt: skip
-        wanted = [file for file in reversed(latest.values()) if temporary or not file.temporary]
+        accesses = await self._memory.store.turns.accesses(self._memory.workspace, self.id)
+        wanted = [file for file in accesses if temporary or not file.temporary]
         wanted.sort(key=lambda file: _KIND_ORDER[file.kind])
         kept: list[AccessedFile] = []
         room = max_chars
@@ -236,7 +232,48 @@ class Conversation:
     ) -> SearchResult:
         """Search this conversation and what it inherits."""
         scope = SearchScope(conversation_id=self.id, levels=checked_levels(levels))
-        return await self._memory.search_scope(query, scope, limit=limit, semantic=semantic)
+        return await self._memory.recall.search(query, scope, limit=limit, semantic=semantic)
+
+    async def build_context(
+        self,
+        strategy: Strategy = "hybrid",
+        recent_messages: int | None = None,
+        relevant_messages: int | None = None,
+        include_summary: bool = True,
+        *,
+        query: str | None = None,
+        budget_chars: int | None = None,
+        budget_tokens: int | None = None,
+        semantic: bool = True,
+        other_conversations: bool = False,
+        wait_seconds: float | None = None,
+    ) -> Context:
+        """Compose what the next call should see of this conversation; the query is the last user message unless one is given.
+
+        Five recent messages and ten relevant ones by default, ten recent ones with `recent`; together never more than
+        `agent.memory.max_context_messages`.
+        """
+        from recollect.contexts import Wanted  # noqa: PLC0415  only those who compose need it
+
+        most = self._memory.settings.agent.memory.max_context_messages
+        recent = (
+            (_RECENT_ALONE if strategy == "recent" else _RECENT)
+            if recent_messages is None
+            else checked_count("recent_messages", recent_messages)
+        )
+        relevant = _RELEVANT if relevant_messages is None else checked_count("relevant_messages", relevant_messages)
+        wanted = Wanted(
+            strategy=strategy,
+            recent_messages=recent,
+            relevant_messages=min(relevant, max(most - recent, 0)),
+            include_summary=include_summary,
+            budget_chars=budget_chars,
+            budget_tokens=budget_tokens,
+            semantic=semantic,
+            other_conversations=other_conversations,
+            wait_seconds=wait_seconds,
+        )
+        return await self._memory.contexts.of_conversation(await self._memory.get_info(self.id), query, wanted)
 
     async def summaries(self, level: int | None = None, *, unfolded: bool = False, limit: int | None = None) -> list[Summary]:
         """Return the summaries this conversation shows, what it inherits included, by level and first turn.

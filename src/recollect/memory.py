@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from recollect.answers import Forgotten, Recorded, SearchResult, Session, Stats, Verification
+from recollect.answers import Forgotten, Recorded, SearchResult, Session, Stats, Verification, session_of
 from recollect.capture.paths import place_of
 from recollect.checks import checked_count, checked_levels, checked_name, checked_text, checked_time
 from recollect.clock import RandomIds, SystemClock
-from recollect.config import Settings, load_settings
 from recollect.conversation import Conversation
 from recollect.distill.metrics import Metrics
 from recollect.errors import InputError, NotFoundError
@@ -19,11 +19,11 @@ from recollect.identity import identity
 from recollect.limits import TAG_CHARS_MAX, TAGS_MAX, TITLE_CHARS_MAX
 from recollect.mirror import Mirror
 from recollect.model import ConversationInfo, Project, Turn
+from recollect.opening import off_the_loop, settings_of
 from recollect.placing import unplaced
 from recollect.projects import Projects
-from recollect.recalling import Recall
 from recollect.recorder import Recorder
-from recollect.store import open_store, waits_for_a_server
+from recollect.store import open_store
 from recollect.store.shapes import ConversationFilter, SearchScope, TurnFilter
 from recollect.text import shorten
 from recollect.trace.verify import verify_content, verify_store
@@ -37,10 +37,14 @@ if TYPE_CHECKING:
 
     from recollect.answers import SimilarConversation
     from recollect.clock import Clock, Ids
+    from recollect.compose.context import Context, Strategy
+    from recollect.config import Settings
+    from recollect.contexts import Contexts
     from recollect.distill.background import Background
     from recollect.distill.models import SummaryModel
     from recollect.distill.worker import Worker
     from recollect.model import ConversationStatus
+    from recollect.recalling import Recall
     from recollect.recorder import OnEdit
     from recollect.store import Store
 
@@ -61,7 +65,6 @@ class Memory:
         self.ids = ids
         self.recorder = Recorder(store, settings.workspace, settings, clock, on_recorded=self._recorded)
         self._projects = Projects(store, settings.workspace, self._clean)
-        self._recall = Recall(store, settings, clock, self.metrics)
         folder = settings.agent.memory.persistence.mirror
         self._mirror = None if folder is None else Mirror(folder, settings.workspace)
 
@@ -90,6 +93,20 @@ class Memory:
             memory._begin_background()
         return memory
 
+    @cached_property
+    def recall(self) -> Recall:
+        """What is asked in words."""
+        from recollect.recalling import Recall  # noqa: PLC0415  only those who ask need it
+
+        return Recall(self.store, self.settings, self.clock, self.metrics)
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        """What is composed."""
+        from recollect.contexts import Contexts  # noqa: PLC0415  as above
+
+        return Contexts(self.store, self.settings, self.clock, self.recall)
+
     def _begin_background(self) -> None:
         from recollect.distill.background import Background  # noqa: PLC0415  commands have no worker
 
@@ -104,7 +121,7 @@ class Memory:
     async def close(self) -> None:
         """Let go of the store; what was acknowledged is safe, and what is not distilled yet waits for the next worker."""
         if self._background is not None:
-            await _off_the_loop(self._background.close)
+            await off_the_loop(self._background.close)
         await self.store.close()
 
     async def distill(self, *, wait: bool = True, rebuild: bool = False) -> int:
@@ -229,16 +246,7 @@ class Memory:
 
     async def sessions(self, cwd: str | os.PathLike[str] = ".") -> list[Session]:
         """Return the active conversations of a directory's project, newest first, as somebody who wants to resume one sees them."""
-        return [
-            Session(
-                id=info.id,
-                started_at=info.created_at,
-                last_activity_at=info.updated_at,
-                turn_count=info.turn_count,
-                last_message=info.last_message,
-            )
-            for info in await self.list_conversations(cwd=cwd, status="active", limit=_ALL)
-        ]
+        return [session_of(info) for info in await self.list_conversations(cwd=cwd, status="active", limit=_ALL)]
 
     async def record(
         self,
@@ -310,11 +318,7 @@ class Memory:
             file=file,
         )  # fmt: skip
         scope = SearchScope(conversation_id=conversation, project_ids=project_ids, levels=checked_levels(levels), where=where)
-        return await self._recall.search(query, scope, limit=limit, semantic=semantic, minimum_score=minimum_score)
-
-    async def search_scope(self, query: str, scope: SearchScope, *, limit: int, semantic: bool) -> SearchResult:
-        """Search one scope."""
-        return await self._recall.search(query, scope, limit=limit, semantic=semantic)
+        return await self.recall.search(query, scope, limit=limit, semantic=semantic, minimum_score=minimum_score)
 
     async def find_similar_conversations(
         self,
@@ -326,7 +330,41 @@ class Memory:
         semantic: bool = True,
     ) -> list[SimilarConversation]:
         """Return the conversations that come closest to a text, best first, each with the hit that says why."""
-        return await self._recall.similar(query, await self._projects.ids(project, cwd), limit=limit, semantic=semantic)
+        return await self.recall.similar(query, await self._projects.ids(project, cwd), limit=limit, semantic=semantic)
+
+    async def context(
+        self,
+        prompt: str,
+        *,
+        conversation: str | None = None,
+        project: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        budget_chars: int | None = None,
+        budget_tokens: int | None = None,
+        strategy: Strategy = "hybrid",
+        recent_messages: int | None = None,
+        relevant_messages: int | None = None,
+        include_summary: bool = True,
+        semantic: bool = True,
+        other_conversations: bool = True,
+        wait_seconds: float | None = None,
+        messages: Sequence[Any] | None = None,
+    ) -> Context:
+        """Compose what matters for a prompt, from a conversation and the rest of its project, or from a project or all of them.
+
+        It never has more than `budget_chars` characters, nor more tokens than `budget_tokens` by a safe estimate. What is
+        not given comes from the settings. `messages` are what the agent holds: they are used where memory has nothing.
+        """
+        from recollect.contexts import Wanted  # noqa: PLC0415  as above
+
+        wanted = Wanted(
+            strategy=strategy, budget_chars=budget_chars, budget_tokens=budget_tokens, recent_messages=recent_messages,
+            relevant_messages=relevant_messages, include_summary=include_summary, semantic=semantic,
+            other_conversations=other_conversations, wait_seconds=wait_seconds, messages=messages,
+        )  # fmt: skip
+        if conversation is not None:
+            return await self.contexts.of_conversation(await self.get_info(conversation), checked_text("prompt", prompt), wanted)
+        return await self.contexts.of_scope(await self._projects.ids(project, cwd), prompt, wanted)
 
     async def import_conversation(self, document: Any, *, replace: bool = False, new_id: bool = False) -> Conversation:
         """Read an exported conversation back, under its own id, or under a fresh one.
@@ -406,30 +444,3 @@ class Memory:
             for info in infos:
                 await self.mirrored(info.id)
             self._mirror.keep_only(info.id for info in infos)
-
-
-def needs_a_loop(settings: Settings) -> bool:
-    """Tell whether something outside is waited for, a server or an endpoint, so that coroutines need an event loop."""
-    return waits_for_a_server(settings.store) or settings.agent.memory.embeddings.endpoint is not None
-
-
-async def _off_the_loop(work: Callable[[], None]) -> None:
-    """Wait for something that blocks, without blocking an event loop, if there is one."""
-    import asyncio  # noqa: PLC0415  who has a background has it loaded
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        work()
-    else:
-        await asyncio.to_thread(work)
-
-
-def settings_of(store: str | os.PathLike[str] | None, workspace: str | None, settings: Settings | None) -> Settings:
-    """Return the settings a memory is opened with: what is not given comes from the user's configuration."""
-    chosen = settings or load_settings()
-    if store is not None:
-        chosen = msgspec.structs.replace(chosen, store=checked_text("store", os.fspath(store)))
-    if workspace is not None:
-        chosen = msgspec.structs.replace(chosen, workspace=checked_name("workspace", workspace))
-    return chosen if chosen.store else msgspec.structs.replace(chosen, store=load_settings().store)

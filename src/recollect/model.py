@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -15,7 +15,9 @@ Json = Any  # a plain JSON value: None, bool, int, float, str, or lists and stri
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """The base of all: frozen, built by keyword."""
+    """The base of all: frozen, built by keyword; `told_too` names the properties that JSON has beside the fields."""
+
+    told_too: ClassVar[tuple[str, ...]] = ()
 
 
 class FileAccess(Node, frozen=True, kw_only=True):
@@ -139,6 +141,8 @@ class Turn(Node, frozen=True, kw_only=True):
 
     `content_hash` is over all parts without their times, so that the same turn sent again is recognised.
     """
+
+    told_too: ClassVar[tuple[str, ...]] = ("user", "assistant")
 
     id: str = ""
     conversation_id: str = ""

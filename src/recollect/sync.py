@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from recollect import conversation as _conversation
 from recollect import memory as _memory
+from recollect import opening as _opening
 from recollect.running import runner
 
 if TYPE_CHECKING:
@@ -18,8 +19,19 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from recollect.answers import AccessedFile, Forgotten, HistoryMessage, Recorded, SearchResult, Session, Stats, Verification
+    from recollect.answers import (
+        AccessedFile,
+        Forgotten,
+        HistoryMessage,
+        Recorded,
+        SearchResult,
+        Session,
+        SimilarConversation,
+        Stats,
+        Verification,
+    )
     from recollect.clock import Clock, Ids
+    from recollect.compose.context import Context, Strategy
     from recollect.config import Settings
     from recollect.distill.models import SummaryModel
     from recollect.model import ConversationInfo, ConversationStatus, Project, Summary, ToolCall, Turn, TurnStatus
@@ -48,8 +60,8 @@ class Memory:
         worker: bool | None = None,
     ) -> Self:
         """Open a memory: what is not given comes from the user's configuration, and a file that is missing is created."""
-        chosen = _memory.settings_of(store, workspace, settings)
-        by = runner(waits=_memory.needs_a_loop(chosen) or summary_model is not None)
+        chosen = _opening.settings_of(store, workspace, settings)
+        by = runner(waits=_opening.needs_a_loop(chosen) or summary_model is not None)
         opened = _memory.Memory.open(settings=chosen, clock=clock, ids=ids, summary_model=summary_model, worker=worker, threads=False)
         try:
             return cls(by.run(opened), by)
@@ -161,6 +173,54 @@ class Memory:
                 minimum_score=minimum_score,
             )
         )
+
+    def context(
+        self,
+        prompt: str,
+        *,
+        conversation: str | None = None,
+        project: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        budget_chars: int | None = None,
+        budget_tokens: int | None = None,
+        strategy: Strategy = "hybrid",
+        recent_messages: int | None = None,
+        relevant_messages: int | None = None,
+        include_summary: bool = True,
+        semantic: bool = True,
+        other_conversations: bool = True,
+        wait_seconds: float | None = None,
+        messages: Sequence[Any] | None = None,
+    ) -> Context:
+        """Compose what matters for a prompt, from a conversation and the rest of its project, or from a project or all of them.
+
+        It never has more than `budget_chars` characters, nor more tokens than `budget_tokens` by a safe estimate. What is
+        not given comes from the settings. `messages` are what the agent holds: they are used where memory has nothing.
+        """
+        return self._by.run(
+            self._of.context(
+                prompt,
+                conversation=conversation,
+                project=project,
+                cwd=cwd,
+                budget_chars=budget_chars,
+                budget_tokens=budget_tokens,
+                strategy=strategy,
+                recent_messages=recent_messages,
+                relevant_messages=relevant_messages,
+                include_summary=include_summary,
+                semantic=semantic,
+                other_conversations=other_conversations,
+                wait_seconds=wait_seconds,
+                messages=messages,
+            )
+        )
+
+    def find_similar_conversations(
+        self, query: str, limit: int = 5, *, project: str | None = None, cwd: str | os.PathLike[str] | None = None, semantic: bool = True
+    ) -> list[SimilarConversation]:
+        """Return the conversations that come closest to a text, best first, each with the hit that says why."""
+        return self._by.run(self._of.find_similar_conversations(query, limit, project=project, cwd=cwd, semantic=semantic))
 
     def import_conversation(self, document: Any, *, replace: bool = False, new_id: bool = False) -> Conversation:
         """Read an exported conversation back, under its own id, or under a fresh one.
@@ -294,6 +354,40 @@ class Conversation:
     def search_history(self, query: str, limit: int = 5, *, levels: Sequence[int] | None = None, semantic: bool = True) -> SearchResult:
         """Search this conversation and what it inherits."""
         return self._by.run(self._of.search_history(query, limit, levels=levels, semantic=semantic))
+
+    def build_context(
+        self,
+        strategy: Strategy = "hybrid",
+        recent_messages: int | None = None,
+        relevant_messages: int | None = None,
+        include_summary: bool = True,
+        *,
+        query: str | None = None,
+        budget_chars: int | None = None,
+        budget_tokens: int | None = None,
+        semantic: bool = True,
+        other_conversations: bool = False,
+        wait_seconds: float | None = None,
+    ) -> Context:
+        """Compose what the next call should see of this conversation; the query is the last user message unless one is given.
+
+        Five recent messages and ten relevant ones by default, ten recent ones with `recent`; together never more than
+        `agent.memory.max_context_messages`.
+        """
+        return self._by.run(
+            self._of.build_context(
+                strategy,
+                recent_messages,
+                relevant_messages,
+                include_summary,
+                query=query,
+                budget_chars=budget_chars,
+                budget_tokens=budget_tokens,
+                semantic=semantic,
+                other_conversations=other_conversations,
+                wait_seconds=wait_seconds,
+            )
+        )
 
     def summaries(self, level: int | None = None, *, unfolded: bool = False, limit: int | None = None) -> list[Summary]:
         """Return the summaries this conversation shows, what it inherits included, by level and first turn.

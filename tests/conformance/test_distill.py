@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from recollect.clock import CountedIds, ManualClock, RandomIds
-from recollect.config import Settings, settings_from
 from recollect.conversation import Conversation
 from recollect.distill.metrics import Metrics
 from recollect.distill.models import Asked, ScriptedModel
@@ -22,6 +21,7 @@ from recollect.errors import ModelError
 from recollect.memory import Memory
 from recollect.model import Summary
 from recollect.store.jobs import ATTEMPTS_MAX
+from tests.kit import configured
 
 TOPICS = ["retry", "parser", "queue", "token", "session", "index", "cache", "router", "schema", "worker", "header"]
 ANSWER = msgspec.json.encode({"summary": "The login was fixed.", "key_findings": ["a", "b", "c"], "topics": ["login", "token"]}).decode()
@@ -40,11 +40,6 @@ class Broken:
 
 def worker_of(memory: Memory, **parts: Any) -> Worker:
     return Worker(memory.store, memory.settings, memory.clock, RandomIds(), metrics=Metrics(), **parts)
-
-
-def configured(memory: Memory, **values: Any) -> Memory:
-    settings: Settings = settings_from({"store": memory.store.url, "workspace": memory.workspace, **values})
-    return Memory(memory.store, settings, memory.clock, memory.ids)
 
 
 async def filled(memory: Memory, count: int, chars: int = 200, project: str = "p") -> Conversation:

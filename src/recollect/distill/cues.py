@@ -53,6 +53,17 @@ _PATTERNS = {kind: _pattern(words) for kind, words in _WORDS.items()}
 _RULE = re.compile(r"(?<![\w'])(?:never|always|must(?:\s+not)?|do\s+not|don't|jamais|toujours|luon|khong\s+duoc)(?![\w'])")
 
 
+_CORRECTION = re.compile(
+    r"(?<![\w'])(?:instead(?!\s+of\s+(?:me|you))|rather\s+than|no,|not\s+that|that's\s+wrong|i\s+meant|actually|from\s+now\s+on|stop\s+\w+ing"
+    r"|plutot|au\s+lieu|non,|desormais|thay\s+vi|tu\s+gio)(?![\w'])"
+)
+
+
+def is_correction(text: str) -> bool:
+    """Tell whether a text puts something right, or sets another course."""
+    return _CORRECTION.search(fold(text).lower()) is not None
+
+
 def cues(sentence: str) -> frozenset[str]:
     """Return what a sentence does."""
     plain = fold(sentence).lower()

@@ -72,6 +72,10 @@ class Conversations:
         found = await self._engine.read(workspace, lambda transaction: transaction.conversations.branches(conversation_id))
         return [held.conversation for held in found]
 
+    async def family(self, workspace: str, conversation_id: str) -> set[str]:
+        """Return the ids of a conversation and of all it is related to by branching."""
+        return await self._engine.read(workspace, lambda transaction: _family(transaction, conversation_id))
+
     async def below(self, workspace: str, conversation_ids: list[str]) -> list[Held]:
         """Return every branch below conversations, each after the one it inherits from."""
         return await self._engine.read(workspace, lambda transaction: below(transaction, conversation_ids))
@@ -142,3 +146,9 @@ async def _change(transaction: Transaction, conversation_id: str, change: Conver
     changed = sealed(_replace(held, conversation=_replace(held.conversation, updated_at=at, **wanted), has_own_title=own_title))
     await transaction.conversations.update(changed)
     return changed.conversation
+
+
+async def _family(transaction: Transaction, conversation_id: str) -> set[str]:
+    chain = await transaction.conversations.chain(conversation_id)
+    eldest = chain[-1].conversation_id if chain else conversation_id
+    return {eldest, *(held.conversation.id for held in await below(transaction, [eldest]))}

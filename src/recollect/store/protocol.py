@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.answers import Damage, Stats
+    from recollect.answers import AccessedFile, Damage, Stats
     from recollect.model import ConversationInfo, Insight, Job, JobKind, Passage, Project, Reference, Scope, Summary
     from recollect.store.recording import Situation
     from recollect.store.shapes import (
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         Link,
         PlacedCall,
         Probe,
+        Question,
         RecordKey,
         Span,
         StoredTurn,
@@ -132,6 +133,14 @@ class TurnRows(Protocol):
 
     async def calls(self, span: Span, where: CallFilter) -> list[PlacedCall]:
         """Return where tool calls stand, newest first."""
+        ...
+
+    async def questions(self, span: Span) -> list[Question]:
+        """Return what users said, newest first."""
+        ...
+
+    async def accesses(self, span: Span) -> list[AccessedFile]:
+        """Return the latest access to each path, newest first."""
         ...
 
     async def count(self, span: Span) -> Count:

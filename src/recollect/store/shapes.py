@@ -103,6 +103,16 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
     turns: tuple[TurnOutline, ...]
 
 
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user said, and where."""
+
+    conversation_id: str
+    turn_index: int
+    message_id: str
+    text: str
+    at: datetime | None = None
+
+
 class PlacedCall(msgspec.Struct, frozen=True, kw_only=True):
     """Where a tool call stands: the turn it belongs to, and its order there."""
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from recollect.answers import Forgotten
+    from recollect.answers import AccessedFile, Forgotten
     from recollect.model import ConversationInfo, Project, Turn
     from recollect.store.protocol import Engine, Transaction
-    from recollect.store.shapes import CallFilter, Held, TurnSize
+    from recollect.store.shapes import CallFilter, Held, Question, TurnSize
 
 _replace = msgspec.structs.replace
 
@@ -81,6 +81,14 @@ class Turns:
     async def calls(self, workspace: str, conversation_id: str, where: CallFilter) -> list[PlacedCall]:
         """Return where the tool calls of a history stand, newest first."""
         return await self._engine.read(workspace, lambda transaction: _calls(transaction, workspace, conversation_id, where))
+
+    async def questions(self, workspace: str, conversation_id: str, limit: int) -> list[Question]:
+        """Return what users said in a history, newest first."""
+        return await self._engine.read(workspace, lambda transaction: _questions(transaction, workspace, conversation_id, limit))
+
+    async def accesses(self, workspace: str, conversation_id: str) -> list[AccessedFile]:
+        """Return the latest access of a history to each path, newest first."""
+        return await self._engine.read(workspace, lambda transaction: _accesses(transaction, workspace, conversation_id))
 
     async def forget_before(self, workspace: str, moment: datetime, project_ids: tuple[str, ...] | None) -> Forgotten:
         """Forget the turns that ended before a moment, and the conversations this leaves empty."""
@@ -222,6 +230,22 @@ async def _outline(transaction: Transaction, workspace: str, conversation_id: st
 async def _sizes(transaction: Transaction, workspace: str, conversation_id: str) -> list[TurnSize]:
     spans = await spans_of(transaction, workspace, conversation_id)
     return [size for span in spans for size in await transaction.turns.sizes(span)]
+
+
+async def _questions(transaction: Transaction, workspace: str, conversation_id: str, limit: int) -> list[Question]:
+    found: list[Question] = []
+    for span in reversed(await spans_of(transaction, workspace, conversation_id)):
+        if limit > len(found):
+            found += await transaction.turns.questions(_replace(span, limit=limit - len(found), newest=True))
+    return found
+
+
+async def _accesses(transaction: Transaction, workspace: str, conversation_id: str) -> list[AccessedFile]:
+    found: dict[str, AccessedFile] = {}
+    for span in reversed(await spans_of(transaction, workspace, conversation_id)):
+        for one in await transaction.turns.accesses(span):
+            found.setdefault(one.path, one)
+    return list(found.values())
 
 
 async def _calls(transaction: Transaction, workspace: str, conversation_id: str, where: CallFilter) -> list[PlacedCall]:

@@ -23,6 +23,17 @@ class Command(NamedTuple):
     home: str
 
 
+def _score(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        msg = f"{text!r} is no number from 0 to 1"
+        raise argparse.ArgumentTypeError(msg)
+    return value
+
+
 def _whole(text: str) -> int:
     """Read a number of things."""
     if not text.isdecimal() or len(text) > _DIGITS_MAX:
@@ -137,8 +148,34 @@ def _search(parser: Parser) -> None:
     parser.add_argument("--conversation", metavar="ID", help="only in one conversation and what it inherits")
     parser.add_argument("--levels", metavar="0,1", help="only turns (0) or summaries of a level")
     parser.add_argument("--no-semantic", dest="semantic", action="store_false", help="by words alone")
+    parser.add_argument("--agent", metavar="A", help="only conversations of this agent")
+    parser.add_argument("--tag", action="append", metavar="T", help="only conversations with this tag; may be given again")
+    parser.add_argument("--since", metavar="DATE", help="only turns since a day or time (ISO 8601, UTC)")
+    parser.add_argument("--until", metavar="DATE", help="only turns before a day or time")
+    parser.add_argument("--tool", metavar="NAME", help="only turns that used this tool")
+    parser.add_argument("--file", metavar="PATH", help="only turns that touched this file")
+    parser.add_argument("--min-score", type=_score, default=0.0, metavar="X", help="only hits of at least this score, from 0 to 1")
     parser.add_argument("--explain", action="store_true", help="say what each signal contributed")
     _limit(parser, 10, "hits")
+
+
+def _context(parser: Parser) -> None:
+    parser.add_argument("prompt", metavar="PROMPT", nargs="+", help="what the agent is about to be asked")
+    _where(parser)
+    parser.add_argument("--conversation", metavar="ID", help="the conversation it is asked in, and the rest of its project")
+    parser.add_argument("--budget", type=_whole, metavar="CHARS", help="at most so many characters (default: compose.budget_chars)")
+    parser.add_argument("--tokens", type=_whole, metavar="N", help="at most so many tokens, by a safe estimate")
+    parser.add_argument("--strategy", choices=("hybrid", "recent", "relevant"), default="hybrid", help="what goes in (default hybrid)")
+    parser.add_argument("--wait", type=float, metavar="SECONDS", help="wait so long for distilling that is under way")
+    parser.add_argument("--no-semantic", dest="semantic", action="store_false", help="by words alone")
+    parser.add_argument("--explain", action="store_true", help="say why each item is in, and why others are not")
+
+
+def _similar(parser: Parser) -> None:
+    parser.add_argument("query", metavar="QUERY", nargs="+", help="a text to compare with")
+    _where(parser)
+    parser.add_argument("--no-semantic", dest="semantic", action="store_false", help="by words alone")
+    _limit(parser, 5, "conversations")
 
 
 def _ingest(parser: Parser) -> None:
@@ -186,7 +223,9 @@ COMMANDS: dict[str, Command] = {
     "conversations": Command("list conversations, the latest change first", _conversations, "conversations:list_them"),
     "sessions": Command("list what can be resumed in a directory", _sessions, "conversations:sessions"),
     "show": Command("show a conversation", _show, "conversations:show"),
-    "search": Command("find turns, best first", _search, "search:search"),
+    "search": Command("find turns and summaries, best first", _search, "search:search"),
+    "context": Command("compose what an agent should know before it is asked something", _context, "search:context"),
+    "similar": Command("find conversations that come close to a text", _similar, "search:similar"),
     "files": Command("list the files a conversation's tools touched, each with its latest access", _files, "conversations:files"),
     "tool-calls": Command("list a conversation's tool calls", _tool_calls, "conversations:tool_calls"),
     "new": Command("create a conversation", _new, "conversations:new"),

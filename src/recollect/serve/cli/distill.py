@@ -56,7 +56,8 @@ def worker(options: Namespace) -> int:
 
 
 async def _worker(options: Namespace) -> int:
-    from recollect.memory import Memory, settings_of  # noqa: PLC0415  the only command with an event loop of its own
+    from recollect.memory import Memory  # noqa: PLC0415  the only command with an event loop of its own
+    from recollect.opening import settings_of  # noqa: PLC0415  as above
 
     settings = settings_of(getattr(options, "store", None), getattr(options, "workspace", None), None)
     stopped = asyncio.Event()

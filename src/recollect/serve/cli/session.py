@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from recollect.errors import InputError, NotFoundError
-from recollect.memory import Memory, needs_a_loop, settings_of
+from recollect.memory import Memory
+from recollect.opening import needs_a_loop, settings_of
 from recollect.running import runner
 
 if TYPE_CHECKING:

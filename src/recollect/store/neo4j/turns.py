@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 import msgspec
 
+from recollect.answers import AccessedFile
+from recollect.clock import from_iso
 from recollect.limits import INTEGER_MAX
 from recollect.model import Passage
 from recollect.placing import Head
@@ -14,7 +16,7 @@ from recollect.store.neo4j.jobs import PUT_JOB
 from recollect.store.neo4j.rows import DELETE_SUMMARIES, RETURN_TURN, read, readable, stored_turn
 from recollect.store.neo4j.writing import FOLLOW, INSERT, PRUNE, Batch
 from recollect.store.recording import KnownTurn, Situation
-from recollect.store.shapes import Count, PlacedCall, TurnOutline, TurnSize
+from recollect.store.shapes import Count, PlacedCall, Question, TurnOutline, TurnSize
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -160,6 +162,54 @@ class Neo4jTurns:
             limit=where.limit,
         )
         return [PlacedCall(turn_index=row[0], order=row[1]) for row in rows]
+
+    async def questions(self, span: Span) -> list[Question]:
+        """Return what users said, newest first."""
+        rows = await self._connection.rows(
+            _SPAN
+            + """
+            MATCH (t)-[:CONTAINS_MESSAGE]->(m {role: 'user'})
+            RETURN t.index, m.uuid, coalesce(m.content, m.content_summary), toString(m.timestamp)
+            ORDER BY t.index DESC, m.sequence DESC LIMIT $limit
+            """,
+            workspace=self._workspace,
+            conversation_id=span.conversation_id,
+            first=span.first,
+            last=INTEGER_MAX if span.last is None else span.last,
+            limit=INTEGER_MAX if span.limit is None else span.limit,
+        )
+        return [
+            Question(
+                conversation_id=span.conversation_id, turn_index=row[0], message_id=row[1], text=row[2],
+                at=None if row[3] is None else from_iso(row[3]),
+            )
+            for row in rows
+        ]  # fmt: skip
+
+    async def accesses(self, span: Span) -> list[AccessedFile]:
+        """Return the latest access to each path, newest first."""
+        rows = await self._connection.rows(
+            _SPAN
+            + """
+            MATCH (t)-[:HAS_TOOL_CALL]->(k)-[a:ACCESSED]->(f:CodeFile)
+            WITH f, t, k, a ORDER BY t.index DESC, k.order DESC, a.position DESC
+            WITH f, head(collect([
+                t.index, k.order, a.position, a.kind, k.tool_name, toString(k.timestamp), a.temporary, a.generated
+            ])) AS one
+            RETURN f.file_path, one ORDER BY one[0] DESC, one[1] DESC, one[2] DESC
+            """,
+            workspace=self._workspace,
+            conversation_id=span.conversation_id,
+            first=span.first,
+            last=INTEGER_MAX if span.last is None else span.last,
+        )
+        return [
+            AccessedFile(
+                path=path, kind=one[3], tool_name=one[4], turn_index=one[0], timestamp=None if one[5] is None else from_iso(one[5]),
+                temporary=bool(one[6]), generated=bool(one[7]),
+            )
+            for path, one in rows
+        ]  # fmt: skip
 
     async def count(self, span: Span) -> Count:
         """Count what a span holds."""

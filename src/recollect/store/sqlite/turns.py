@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from recollect.answers import AccessedFile
 from recollect.clock import iso
 from recollect.model import Passage
 from recollect.placing import Head
 from recollect.store.recording import KnownTurn, Situation
-from recollect.store.shapes import Count, PlacedCall, TurnOutline, TurnSize
+from recollect.store.shapes import Count, PlacedCall, Question, TurnOutline, TurnSize
 from recollect.store.sqlite.jobs import wake
 from recollect.store.sqlite.numbering import conversation_range
-from recollect.store.sqlite.rows import SELECT_TURN, as_json, read_turns
+from recollect.store.sqlite.rows import SELECT_TURN, as_json, moment, read_turns
 from recollect.store.sqlite.writing import Target, insert_turn
 
 if TYPE_CHECKING:
@@ -200,6 +201,41 @@ class SqliteTurns:
             ),
         )
         return [PlacedCall(turn_index=row[0], order=row[1]) for row in rows]
+
+    async def questions(self, span: Span) -> list[Question]:
+        """Return what users said, newest first."""
+        rows = self._connection.rows(
+            """
+            select turn_index, m.uuid, coalesce(content, content_summary), timestamp from turn t join message m on m.turn_pk = t.pk
+            where conversation_pk = ?1 and (?2 is null or turn_index <= ?2) and role = 'user'
+            order by turn_index desc, sequence desc limit ?3
+            """,
+            (self._target(span.conversation_id).key, span.last, -1 if span.limit is None else span.limit),
+        )
+        return [
+            Question(conversation_id=span.conversation_id, turn_index=row[0], message_id=row[1], text=row[2], at=moment(row[3]))
+            for row in rows
+        ]
+
+    async def accesses(self, span: Span) -> list[AccessedFile]:
+        """Return the latest access to each path, newest first."""
+        rows = self._connection.rows(
+            """
+            select f.file_path, kind, tool_name, turn_index, k.timestamp, temporary, generated,
+                max((turn_index << 32) + (call_order << 12) + position) as place
+            from turn t join tool_call k on k.turn_pk = t.pk join access a on a.tool_call_pk = k.pk
+                join code_file f on f.pk = a.code_file_pk
+            where conversation_pk = ?1 and (?2 is null or turn_index <= ?2) group by f.pk order by place desc
+            """,
+            (self._target(span.conversation_id).key, span.last),
+        )
+        return [
+            AccessedFile(
+                path=row[0], kind=row[1], tool_name=row[2], turn_index=row[3], timestamp=moment(row[4]), temporary=bool(row[5]),
+                generated=bool(row[6]),
+            )
+            for row in rows
+        ]  # fmt: skip
 
     async def count(self, span: Span) -> Count:
         """Count what a span holds."""

@@ -1,0 +1,351 @@
+"""Material and a plan → a context: shares of a budget are filled, nothing is shown twice, what does not fit is cut with a mark; pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from recollect.compose.context import SECTIONS, Context, Item, LeftOut, Section
+from recollect.compose.rendering import around_chars, heading, markdown
+from recollect.compose.wording import age, age_of, file_lines, hit_body, summary_body, turn_body, worded
+from recollect.distill.cues import cues, is_correction, sets_a_rule
+from recollect.text import shorten
+from recollect.tokens import token_estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from recollect.answers import Hit
+    from recollect.compose.context import SectionName
+    from recollect.compose.material import Material, Plan
+    from recollect.model import Summary, Turn
+    from recollect.store.shapes import Question
+
+_ITEM_CHARS_MIN = 160  # what is cut to less says nothing
+_HIT_CHARS_MIN = 1_500
+_HITS_PER_SHARE = 4  # one hit takes at most this part of the room, so that others have some
+_CHATTER_CHARS_MAX = 60
+_TOKENS_PER_CHAR_MIN = 0.2
+_FITTING_ROUNDS_MAX = 8
+_SHRINK = 0.97
+_TITLE_CHARS_MAX = 50
+
+
+def composed(material: Material, plan: Plan) -> Context:
+    """Return the context, within its budget in characters, and in tokens when one is given."""
+    if plan.budget_tokens is None:
+        return _Composer(material, plan, plan.budget_chars).context()
+    budget = min(plan.budget_chars, int(plan.budget_tokens / _TOKENS_PER_CHAR_MIN))
+    for _ in range(_FITTING_ROUNDS_MAX):
+        made = _Composer(material, plan, budget).context()
+        if made.token_estimate <= plan.budget_tokens:
+            return made
+        budget = min(int(made.char_count * plan.budget_tokens / made.token_estimate * _SHRINK), budget - 1)
+    return _Composer(material, plan, 0).context()
+
+
+class _Composer:
+    """One context in the making: what is shown already, and how much room is left."""
+
+    def __init__(self, material: Material, plan: Plan, budget_chars: int) -> None:
+        self._material = material
+        self._plan = plan
+        self._budget = budget_chars
+        self._room = max(budget_chars - around_chars(), 0)
+        self._filled: dict[SectionName, list[Item]] = {}
+        self._left: list[LeftOut] = []
+        self._bodies: set[str] = set()
+        self._asked: set[tuple[str, int]] = set()
+        self._turns: set[tuple[str, int]] = set()
+        self._said: list[str] = []
+
+    def context(self) -> Context:
+        """Fill the sections, those that must not be missing first; the relevant one takes what the others leave."""
+        self._goal()
+        self._recent()
+        self._questions()
+        self._files()
+        self._code()
+        reserve = self._summaries_size()
+        waiting = self._relevant(self._material.hits, self._free() - reserve)
+        self._summaries(min(self._share("summaries"), self._free()))
+        for hit, reason in self._relevant_again(waiting):
+            self._leave(self._left_hit(hit, reason))
+        return self._whole()
+
+    def _whole(self) -> Context:
+        sections = tuple(
+            Section(name=name, budget_chars=self._budget_of(name), char_count=self._taken(name), items=tuple(self._filled.get(name, ())))
+            for name in SECTIONS
+            if name != "history" and (name in self._plan.shares or name in self._filled)
+        )
+        context = Context(
+            sections=sections,
+            budget_chars=self._plan.budget_chars,
+            budget_tokens=self._plan.budget_tokens,
+            left_out=tuple(self._left),
+            retrievers=self._material.retrievers,
+        )
+        text = markdown(context)
+        return msgspec.structs.replace(context, char_count=len(text), token_estimate=token_estimate(text))
+
+    # Room
+
+    def _share(self, name: SectionName) -> int:
+        return int(self._room * self._plan.shares.get(name, 0.0))
+
+    def _budget_of(self, name: SectionName) -> int:
+        """Return what a section may take: its share, and for what is relevant all that the others left."""
+        return self._taken(name) + self._free() if name == "relevant" else self._share(name)
+
+    def _taken(self, name: SectionName) -> int:
+        items = self._filled.get(name)
+        return len(heading(name)) + sum(item.char_count for item in items) if items else 0
+
+    def _free(self) -> int:
+        """Return how much of the whole is not taken yet."""
+        return self._room - sum(self._taken(name) for name in self._filled)
+
+    def _left_in(self, name: SectionName, budget: int) -> int:
+        """Return how many characters an item may still have in a section, its line break excluded."""
+        room = min(budget - self._taken(name), self._free())
+        return room - 1 - (0 if self._filled.get(name) else len(heading(name)))
+
+    def _add(self, name: SectionName, item: Item, head: str, body: str, budget: int, item_max: int | None = None) -> bool:
+        """Put an item in, cut when it is too long; False, and why it was left out, when it cannot be."""
+        key = " ".join(body.split())
+        if key and key in self._bodies:
+            self._leave(_left_item(name, item, "the same words are shown already"))
+            return False
+        room = self._left_in(name, budget)
+        if item_max is not None:
+            room = min(room, item_max)
+        is_first = not self._filled.get(name)
+        made = worded(head, body, room)
+        if made is None or (made[1] and not is_first and room < _ITEM_CHARS_MIN):
+            self._leave(_left_item(name, item, "no room is left in the budget of its section"))
+            return False
+        self._bodies.add(key)
+        if item.kind == "message":
+            self._said.append(key)
+        self._filled.setdefault(name, []).append(msgspec.structs.replace(item, text=made[0], is_cut=made[1]))
+        return True
+
+    def _leave(self, left: LeftOut) -> None:
+        self._left.append(left)
+
+    # The sections
+
+    def _goal(self) -> None:
+        goal = self._material.goal
+        if goal is not None and goal.text and "goal" in self._plan.shares:
+            item = _question_item(goal, self._material, "what the conversation set out to do")
+            if self._add("goal", item, f"### turn {goal.turn_index} · you · {age(item.age_seconds)}", goal.text, self._share("goal")):
+                self._asked.add((goal.conversation_id, goal.turn_index))
+
+    def _recent(self) -> None:
+        if "recent" not in self._plan.shares:
+            return
+        messages = 0
+        for turn in reversed(self._material.recent):
+            messages += sum(message.role in {"user", "assistant"} for message in turn.messages) or 1
+            if self._filled.get("recent") and messages > self._plan.recent_messages:
+                self._leave(_left_item("recent", _turn_item(turn, self._material, ""), "older than the recent messages asked for"))
+                continue
+            self._recent_turn(turn)
+        self._filled.get("recent", []).reverse()
+
+    def _recent_turn(self, turn: Turn) -> None:
+        place = (turn.conversation_id, turn.index)
+        item = _turn_item(turn, self._material, "one of the most recent turns")
+        status = "" if turn.status == "complete" else f" · {turn.status}"
+        head = f"### turn {turn.index}{status} · {age(item.age_seconds)}"
+        body = turn_body(turn, with_question=place not in self._asked)
+        if self._add("recent", item, head, body, self._share("recent")):
+            self._turns.add(place)
+            self._asked.add(place)
+
+    def _questions(self) -> None:
+        """Show what users asked and demanded earlier: what is to be kept in mind first, chatter last of all."""
+        questions = [
+            one for one in self._material.questions if (one.conversation_id, one.turn_index) not in self._asked and one.text.strip()
+        ]
+        lasting = [one for one in questions if sets_a_rule(one.text) or is_correction(one.text)]
+        for name, chosen, reason in (
+            ("constraints", lasting, "sets a constraint or corrects something"),
+            ("queries", [one for one in questions if one not in lasting], "one of the last things the user asked for"),
+        ):
+            section: SectionName = "constraints" if name == "constraints" else "queries"
+            if section in self._plan.shares:
+                for one in chosen:
+                    self._question(section, one, reason)
+                self._filled.get(section, []).reverse()
+
+    def _question(self, section: SectionName, one: Question, reason: str) -> None:
+        item = _question_item(one, self._material, reason)
+        if section == "queries" and _is_chatter(one.text):
+            self._leave(_left_item(section, item, "small talk"))
+        elif self._add(section, item, f"### turn {one.turn_index} · you · {age(item.age_seconds)}", one.text, self._share(section)):
+            self._asked.add((one.conversation_id, one.turn_index))
+
+    def _files(self) -> None:
+        if "files" not in self._plan.shares:
+            return
+        for file, line in file_lines([file for file in self._material.files if not file.temporary]):
+            item = Item(
+                kind="file", id=file.path, text=line, conversation_id=None if self._material.info is None else self._material.info.id,
+                first_turn=file.turn_index, last_turn=file.turn_index, age_seconds=age_of(file.timestamp, self._material.now),
+                reason=f"last touched by {file.tool_name} in turn {file.turn_index}",
+            )  # fmt: skip
+            self._add("files", item, line, "", self._share("files"))
+
+    def _code(self) -> None:
+        if "code" in self._plan.shares:
+            for scope in self._material.scopes:
+                head = f"### {scope.kind} {scope.name} · {scope.file_path}:{scope.line_start}–{scope.line_end}"
+                item = Item(kind="scope", id=scope.id, text="", reason="the question names it")
+                self._add("code", item, head, scope.signature, self._share("code"))
+
+    def _relevant(self, hits: Iterable[Hit], budget: int) -> list[tuple[Hit, str]]:
+        """Show hits, best first; returns those that found no room."""
+        waiting: list[tuple[Hit, str]] = []
+        if "relevant" not in self._plan.shares:
+            return waiting
+        for hit in hits:
+            known = self._known(hit)
+            if known is not None:
+                self._leave(self._left_hit(hit, known))
+            elif len(self._filled.get("relevant", ())) >= self._plan.relevant_messages:
+                waiting.append((hit, f"more than the {self._plan.relevant_messages} relevant messages asked for"))
+            elif not self._hit(hit, budget):
+                self._left.pop()
+                waiting.append((hit, "no room is left in the budget of its section"))
+        return waiting
+
+    def _relevant_again(self, waiting: list[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
+        return self._relevant([hit for hit, _ in waiting], self._taken("relevant") + self._free()) if waiting else []
+
+    def _known(self, hit: Hit) -> str | None:
+        """Return why a hit is not to be shown, or None."""
+        if hit.kind == "turn" and hit.turn_index is not None and (hit.conversation_id, hit.turn_index) in self._turns:
+            return "the turn is shown already"
+        told = [
+            item for item in self._filled.get("summaries", ()) if item.conversation_id == hit.conversation_id and item.kind == "summary"
+        ]
+        first = hit.turn_index if hit.first_turn is None else hit.first_turn
+        last = hit.turn_index if hit.last_turn is None else hit.last_turn
+        if any(_overlap(item.first_turn, item.last_turn, first, last) for item in told):
+            return "a summary that is shown tells of it"
+        shown = self._turns | self._asked
+        if hit.kind == "summary" and any(owner == hit.conversation_id and _overlap(index, index, first, last) for owner, index in shown):
+            return "a turn it tells of is shown"
+        return None
+
+    def _hit(self, hit: Hit, budget: int) -> bool:
+        is_turn = hit.kind == "turn"
+        place = f"turn {hit.turn_index}" if is_turn else f"turns {hit.first_turn}–{hit.last_turn}, summary of level {hit.level}"
+        path = " › ".join(
+            part for part in (hit.project, shorten(hit.conversation_title or hit.conversation_id[:8], _TITLE_CHARS_MAX)) if part
+        )
+        own = self._material.info is not None and hit.conversation_id == self._material.info.id
+        head = f"### {place} · {age(hit.age_seconds)}{'' if own else f' · {path}'} · relevance {hit.score:.0%}"
+        asked = (hit.conversation_id, hit.turn_index if hit.turn_index is not None else -1)
+        item = Item(
+            kind="turn" if is_turn else "summary", id=hit.id, text="", conversation_id=hit.conversation_id,
+            first_turn=hit.turn_index if is_turn else hit.first_turn, last_turn=hit.turn_index if is_turn else hit.last_turn,
+            age_seconds=hit.age_seconds, score=hit.score, reason=f"relevant: {', '.join(hit.explanation)}",
+        )  # fmt: skip
+        body = hit_body(hit, with_question=asked not in self._asked)
+        item_max = max(budget // _HITS_PER_SHARE, _HIT_CHARS_MIN)
+        if not self._add("relevant", item, head, body, budget, item_max):
+            return False
+        if is_turn:
+            self._turns.add(asked)
+            self._asked.add(asked)
+        return True
+
+    def _left_hit(self, hit: Hit, reason: str) -> LeftOut:
+        return LeftOut(
+            kind=hit.kind, id=hit.id, section="relevant", conversation_id=hit.conversation_id,
+            first_turn=hit.turn_index if hit.first_turn is None else hit.first_turn,
+            last_turn=hit.turn_index if hit.last_turn is None else hit.last_turn, reason=reason,
+        )  # fmt: skip
+
+    def _summaries_size(self) -> int:
+        """Return how much room the summaries will want, at most their share."""
+        if "summaries" not in self._plan.shares:
+            return 0
+        wanted = sum(len(summary_body(one)) + 100 for one in top(self._material.summaries, set()))
+        wanted += sum(len(one.summary or "") + 100 for one in self._material.sessions)
+        return min(self._share("summaries"), wanted)
+
+    def _summaries(self, budget: int) -> None:
+        """Show the highest summaries of every stretch of which no turn is shown itself, newest first until the room is taken."""
+        if "summaries" not in self._plan.shares:
+            return
+        own = set() if self._material.info is None else {one.conversation_id for one in self._material.summaries}
+        raw = {index for conversation_id, index in self._turns if conversation_id in own}
+        told = {item.id for item in self._filled.get("relevant", ()) if item.kind == "summary"}
+        for one in sorted(top(self._material.summaries, raw), key=lambda one: -one.last_turn):
+            if one.id not in told:
+                head = f"### turns {one.first_turn}–{one.last_turn} · level {one.level} · {age(age_of(one.created_at, self._material.now))}"
+                self._add("summaries", _summary_item(one, self._material), head, summary_body(one, self._said), budget)
+        for info in self._material.sessions:
+            if info.summary:
+                head = f"### {info.title or info.id[:8]} · {info.turn_count} turns · {age(age_of(info.updated_at, self._material.now))}"
+                item = Item(
+                    kind="conversation", id=info.id, text="", conversation_id=info.id, reason="one of the latest conversations",
+                    age_seconds=age_of(info.updated_at, self._material.now),
+                )  # fmt: skip
+                self._add("summaries", item, head, info.summary, budget)
+        self._filled.get("summaries", []).reverse()
+
+
+def top(summaries: Iterable[Summary], raw: set[int]) -> list[Summary]:
+    """Return the highest summaries that tell of no turn that is shown itself, each stretch once."""
+    chosen: list[Summary] = []
+    for one in sorted(summaries, key=lambda one: (-one.level, one.first_turn)):
+        if any(one.first_turn <= index <= one.last_turn for index in raw):
+            continue
+        if not any(_overlap(one.first_turn, one.last_turn, other.first_turn, other.last_turn) for other in chosen):
+            chosen.append(one)
+    return sorted(chosen, key=lambda one: one.first_turn)
+
+
+def _overlap(first: int | None, last: int | None, other_first: int | None, other_last: int | None) -> bool:
+    if first is None or last is None or other_first is None or other_last is None:
+        return False
+    return first <= other_last and other_first <= last
+
+
+def _is_chatter(text: str) -> bool:
+    return len(text) <= _CHATTER_CHARS_MAX and cues(text) == frozenset({"chatter"})
+
+
+def _left_item(section: SectionName, item: Item, reason: str) -> LeftOut:
+    return LeftOut(
+        kind=item.kind, id=item.id, section=section, conversation_id=item.conversation_id, first_turn=item.first_turn,
+        last_turn=item.last_turn, reason=reason,
+    )  # fmt: skip
+
+
+def _question_item(one: Question, material: Material, reason: str) -> Item:
+    return Item(
+        kind="message", id=one.message_id, text="", conversation_id=one.conversation_id, first_turn=one.turn_index,
+        last_turn=one.turn_index, age_seconds=age_of(one.at, material.now), reason=reason,
+    )  # fmt: skip
+
+
+def _turn_item(turn: Turn, material: Material, reason: str) -> Item:
+    return Item(
+        kind="turn", id=turn.id, text="", conversation_id=turn.conversation_id, first_turn=turn.index, last_turn=turn.index,
+        age_seconds=age_of(turn.ended_at or turn.started_at, material.now), reason=reason,
+    )  # fmt: skip
+
+
+def _summary_item(one: Summary, material: Material) -> Item:
+    return Item(
+        kind="summary", id=one.id, text="", conversation_id=one.conversation_id, first_turn=one.first_turn, last_turn=one.last_turn,
+        age_seconds=age_of(one.created_at, material.now), reason="the highest summary of these turns",
+    )  # fmt: skip

@@ -1,0 +1,117 @@
+"""Reads from the store what a context may be made of; what is relevant is recall's to say."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from recollect.compose.material import Material
+from recollect.store.shapes import ConversationFilter, Question, SearchScope, TurnRange
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from datetime import datetime
+
+    from recollect.answers import Hit, SearchResult
+    from recollect.compose.material import Plan
+    from recollect.model import ConversationInfo, Scope
+    from recollect.store import Store
+
+    Searching = Callable[[str, SearchScope, int], Awaitable[SearchResult]]
+
+_QUESTIONS_MAX = 2_000
+_RECENT_TURNS_MAX = 12
+_SESSIONS_MAX = 5
+_SPARE_HITS = 15  # so many more than may be shown, so that the explanation can say what was left out
+_NAMES_MAX = 8
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
+
+
+class Gatherer:
+    """Reads for one context."""
+
+    def __init__(self, store: Store, workspace: str, search: Searching, plan: Plan, now: datetime) -> None:
+        self._store = store
+        self._workspace = workspace
+        self._search = search
+        self._plan = plan
+        self._now = now
+
+    async def of_conversation(self, info: ConversationInfo, prompt: str | None, *, elsewhere: bool) -> Material:
+        """Read one conversation, and what is relevant in it and, if asked for, in the rest of its project."""
+        shares, turns = self._plan.shares, self._store.turns
+        questions = await turns.questions(self._workspace, info.id, _QUESTIONS_MAX)
+        recent = (
+            await turns.history(self._workspace, info.id, TurnRange(limit=_RECENT_TURNS_MAX, newest=True)) if "recent" in shares else []
+        )
+        files = await turns.accesses(self._workspace, info.id) if "files" in shares else []
+        summaries = await self._store.derived.shown_summaries(self._workspace, info.id) if "summaries" in shares else []
+        asked = prompt or (questions[0].text if questions else "")
+        hits, retrievers = await self._relevant(info, asked, elsewhere=elsewhere)
+        return Material(
+            now=self._now,
+            info=info,
+            goal=await self._goal(info.id, questions),
+            questions=tuple(questions),
+            recent=tuple(recent),
+            files=tuple(files),
+            summaries=tuple(summaries),
+            scopes=tuple(await self._scopes(asked, (info.project_id,))),
+            hits=tuple(hits),
+            retrievers=retrievers,
+        )
+
+    async def of_scope(self, project_ids: tuple[str, ...] | None, prompt: str) -> Material:
+        """Read what is relevant in some projects or everywhere, and how their latest conversations ended."""
+        found = await self._found(prompt, SearchScope(project_ids=project_ids))
+        sessions: list[ConversationInfo] = []
+        if "summaries" in self._plan.shares:
+            sessions = await self._store.conversations.find(self._workspace, ConversationFilter(project_ids=project_ids), _SESSIONS_MAX)
+        return Material(
+            now=self._now,
+            sessions=tuple(sessions),
+            scopes=tuple(await self._scopes(prompt, project_ids or ())),
+            hits=() if found is None else found.hits,
+            retrievers={} if found is None else found.retrievers,
+        )
+
+    async def _found(self, prompt: str, scope: SearchScope) -> SearchResult | None:
+        if "relevant" not in self._plan.shares or not self._plan.relevant_messages or not prompt.strip():
+            return None
+        return await self._search(prompt, scope, self._plan.relevant_messages + _SPARE_HITS)
+
+    async def _relevant(self, info: ConversationInfo, prompt: str, *, elsewhere: bool) -> tuple[list[Hit], dict[str, str]]:
+        own = await self._found(prompt, SearchScope(conversation_id=info.id))
+        if own is None:
+            return [], {}
+        hits = list(own.hits)
+        if elsewhere and info.project_id:
+            family = await self._store.conversations.family(self._workspace, info.id)
+            others = await self._found(prompt, SearchScope(project_ids=(info.project_id,)))
+            hits += [hit for hit in (others.hits if others else ()) if hit.conversation_id not in family]
+        hits.sort(key=lambda hit: (-hit.score, hit.conversation_id, hit.turn_index if hit.turn_index is not None else hit.last_turn or 0))
+        return hits, own.retrievers
+
+    async def _goal(self, conversation_id: str, questions: list[Question]) -> Question | None:
+        """Return the first thing a user said, also where there are more than were read."""
+        if len(questions) < _QUESTIONS_MAX:
+            return questions[-1] if questions else None
+        for turn in await self._store.turns.history(self._workspace, conversation_id, TurnRange(limit=1)):
+            for message in turn.messages:
+                if message.role == "user":
+                    return Question(
+                        conversation_id=turn.conversation_id, turn_index=turn.index, message_id=message.id, text=message.text,
+                        at=message.timestamp,
+                    )  # fmt: skip
+        return None
+
+    async def _scopes(self, prompt: str, project_ids: tuple[str, ...]) -> list[Scope]:
+        """Return the code symbols that a question names."""
+        if "code" not in self._plan.shares:
+            return []
+        names = [name for name in dict.fromkeys(_NAME.findall(prompt)) if "_" in name or name.lower() != name][:_NAMES_MAX]
+        found: list[Scope] = []
+        for project_id in project_ids:
+            for name in names:
+                found += await self._store.derived.scopes(self._workspace, project_id, name)
+        return found

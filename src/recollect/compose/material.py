@@ -1,0 +1,41 @@
+"""What a context may be made of: everything is read from the store first, then composed without it; data only."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from recollect.answers import AccessedFile, Hit
+from recollect.model import ConversationInfo, Scope, Summary, Turn
+from recollect.store.shapes import Question
+
+
+class Material(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read: of one conversation (`info`), or of a project or workspace (`sessions`, its latest conversations).
+
+    Questions and files are newest first, recent turns and summaries in order, hits best first.
+    """
+
+    now: datetime
+    info: ConversationInfo | None = None
+    goal: Question | None = None
+    questions: tuple[Question, ...] = ()
+    recent: tuple[Turn, ...] = ()
+    files: tuple[AccessedFile, ...] = ()
+    summaries: tuple[Summary, ...] = ()
+    sessions: tuple[ConversationInfo, ...] = ()
+    scopes: tuple[Scope, ...] = ()
+    hits: tuple[Hit, ...] = ()
+    retrievers: dict[str, str] = {}
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of what: the budget, the share of each section, and how many of each kind at most."""
+
+    budget_chars: int
+    budget_tokens: int | None = None
+    shares: dict[str, float]
+    recent_messages: int
+    relevant_messages: int
+    include_summary: bool = True

@@ -1,0 +1,165 @@
+"""A context for a prompt: what is asked, how much of what, waiting for what is under way, and what to do without a memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from recollect.checks import checked_count, checked_text
+from recollect.compose.composing import composed
+from recollect.compose.context import Context, Item, Section, Strategy
+from recollect.compose.fallback import history_fallback
+from recollect.compose.gathering import Gatherer
+from recollect.compose.material import Plan
+from recollect.compose.rendering import around_chars, heading, markdown
+from recollect.compose.wording import worded
+from recollect.errors import InputError, StoreError
+from recollect.tokens import token_estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from recollect.clock import Clock
+    from recollect.config import Settings
+    from recollect.model import ConversationInfo
+    from recollect.recalling import Recall
+    from recollect.store import Store
+    from recollect.store.shapes import SearchScope
+
+STRATEGIES: dict[Strategy, tuple[str, ...]] = {
+    "hybrid": ("goal", "constraints", "queries", "recent", "files", "code", "summaries"),
+    "recent": ("goal", "constraints", "queries", "recent", "files", "summaries"),
+    "relevant": ("goal", "constraints", "files", "code", "summaries"),
+}
+_LOOK_SECONDS = 0.05
+_BUDGET_CHARS_MAX = 10_000_000
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """How a context is wanted; None stands for what the settings say."""
+
+    strategy: Strategy = "hybrid"
+    budget_chars: int | None = None
+    budget_tokens: int | None = None
+    recent_messages: int | None = None
+    relevant_messages: int | None = None
+    include_summary: bool = True
+    semantic: bool = True
+    other_conversations: bool = True
+    wait_seconds: float | None = None
+    messages: Sequence[Any] | None = None
+
+
+class Contexts:
+    """Composes contexts of one workspace."""
+
+    def __init__(self, store: Store, settings: Settings, clock: Clock, recall: Recall) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._recall = recall
+
+    async def of_conversation(self, info: ConversationInfo, prompt: str | None, wanted: Wanted) -> Context:
+        """Compose from one conversation and, unless that is switched off, the rest of its project."""
+        plan = self._plan(wanted)
+
+        async def made() -> Context:
+            seconds = self._settings.compose.wait_seconds if wanted.wait_seconds is None else wanted.wait_seconds
+            await self._settled(info.id, seconds)
+            material = await self._gatherer(plan, wanted).of_conversation(info, prompt, elsewhere=wanted.other_conversations)
+            return composed(material, plan)
+
+        return await _or_history(made, plan, wanted)
+
+    async def of_scope(self, project_ids: tuple[str, ...] | None, prompt: str, wanted: Wanted) -> Context:
+        """Compose from some projects, or from everything."""
+        plan = self._plan(wanted)
+
+        async def made() -> Context:
+            return composed(await self._gatherer(plan, wanted).of_scope(project_ids, checked_text("prompt", prompt)), plan)
+
+        return await _or_history(made, plan, wanted)
+
+    def _gatherer(self, plan: Plan, wanted: Wanted) -> Gatherer:
+        async def search(query: str, scope: SearchScope, limit: int) -> Any:
+            return await self._recall.search(query, scope, limit=limit, semantic=wanted.semantic)
+
+        return Gatherer(self._store, self._settings.workspace, search, plan, self._clock.now())
+
+    def _plan(self, wanted: Wanted) -> Plan:
+        if wanted.strategy not in STRATEGIES:
+            msg = f"a strategy is {', '.join(STRATEGIES)}, not {str(wanted.strategy)[:60]!r}"
+            raise InputError(msg)
+        compose = self._settings.compose
+        names = [name for name in STRATEGIES[wanted.strategy] if wanted.include_summary or name != "summaries"]
+        shares = {name: float(getattr(compose, name)) for name in names}
+        rest = "recent" if wanted.strategy == "recent" else "relevant"
+        shares[rest] = round(1 - sum(share for name, share in shares.items() if name != rest), 6)
+        budget = (
+            compose.budget_chars if wanted.budget_chars is None else checked_count("budget_chars", wanted.budget_chars, _BUDGET_CHARS_MAX)
+        )
+        if wanted.budget_tokens is not None:
+            checked_count("budget_tokens", wanted.budget_tokens, _BUDGET_CHARS_MAX)
+        recent = compose.recent_messages if wanted.recent_messages is None else wanted.recent_messages
+        relevant = compose.relevant_messages if wanted.relevant_messages is None else wanted.relevant_messages
+        return Plan(
+            budget_chars=budget,
+            budget_tokens=wanted.budget_tokens,
+            shares=shares,
+            recent_messages=checked_count("recent_messages", recent),
+            relevant_messages=checked_count("relevant_messages", relevant, 500),
+            include_summary=wanted.include_summary,
+        )
+
+    async def _settled(self, conversation_id: str, seconds: float) -> None:
+        """Wait until nothing of a conversation is to be distilled, and never longer than asked."""
+        end = time.monotonic() + seconds
+        while seconds > 0 and time.monotonic() < end:
+            waiting = [job for job in await self._store.jobs.listed(self._settings.workspace) if job.conversation_id == conversation_id]
+            if all(job.state == "parked" for job in waiting):
+                return
+            await _sleep(min(_LOOK_SECONDS, max(end - time.monotonic(), 0.0)))
+
+
+async def _sleep(seconds: float) -> None:
+    """Wait without blocking an event loop, if there is one."""
+    import asyncio  # noqa: PLC0415  only those who wait need it
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        time.sleep(seconds)  # noqa: ASYNC251  there is no event loop to block
+    else:
+        await asyncio.sleep(seconds)
+
+
+async def _or_history(made: Callable[[], Awaitable[Context]], plan: Plan, wanted: Wanted) -> Context:
+    """Return the context, or the messages at hand where the memory cannot be reached or has nothing."""
+    if wanted.messages is None:
+        return await made()
+    try:
+        context = await made()
+    except StoreError as error:
+        return _history(wanted.messages, plan, {"terms": f"not run: {error}", "meaning": "not run: as terms"})
+    return context if context.items else _history(wanted.messages, plan, context.retrievers)
+
+
+def _history(messages: Sequence[Any], plan: Plan, retrievers: dict[str, str]) -> Context:
+    """Return messages as a context: the last of them first when there is not room for all."""
+    room = plan.budget_chars - around_chars() - len(heading("history"))
+    items: list[Item] = []
+    for n, message in reversed(list(enumerate(history_fallback(messages)))):
+        role = message.get("role") if isinstance(message, dict) else getattr(message, "role", "")
+        content = message.get("content") if isinstance(message, dict) else getattr(message, "content", "")
+        text = worded(f"### {role}", content if isinstance(content, str) else msgspec.json.encode(content).decode(), room - 1)
+        if text is None:
+            break
+        items.insert(0, Item(kind="message", id=str(n), text=text[0], reason="there is no memory to ask", is_cut=text[1]))
+        room -= items[0].char_count
+    section = Section(name="history", budget_chars=plan.budget_chars, items=tuple(items), char_count=sum(item.char_count for item in items))
+    context = Context(sections=(section,), budget_chars=plan.budget_chars, budget_tokens=plan.budget_tokens, retrievers=retrievers)
+    text = markdown(context)
+    return msgspec.structs.replace(context, char_count=len(text), token_estimate=token_estimate(text))

@@ -1,0 +1,42 @@
+"""How a memory is opened: the settings it gets, whether it needs an event loop, and how it waits for what blocks."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from recollect.checks import checked_name, checked_text
+from recollect.config import Settings, load_settings
+from recollect.store import waits_for_a_server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def needs_a_loop(settings: Settings) -> bool:
+    """Tell whether something outside is waited for, a server or an endpoint, so that coroutines need an event loop."""
+    return waits_for_a_server(settings.store) or settings.agent.memory.embeddings.endpoint is not None
+
+
+async def off_the_loop(work: Callable[[], None]) -> None:
+    """Wait for something that blocks, without blocking an event loop, if there is one."""
+    import asyncio  # noqa: PLC0415  who has a background has it loaded
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        work()
+    else:
+        await asyncio.to_thread(work)
+
+
+def settings_of(store: str | os.PathLike[str] | None, workspace: str | None, settings: Settings | None) -> Settings:
+    """Return the settings a memory is opened with: what is not given comes from the user's configuration."""
+    chosen = settings or load_settings()
+    if store is not None:
+        chosen = msgspec.structs.replace(chosen, store=checked_text("store", os.fspath(store)))
+    if workspace is not None:
+        chosen = msgspec.structs.replace(chosen, workspace=checked_name("workspace", workspace))
+    return chosen if chosen.store else msgspec.structs.replace(chosen, store=load_settings().store)
