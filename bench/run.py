@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT))
 
 os.environ["RECOLLECT_WORKER"] = "off"  # what is measured is measured alone
 
-from bench import cold_start, distill, record, redaction, stores  # noqa: E402  the path comes first
+from bench import cold_start, distill, recall, record, redaction, speed, stores, transcripts  # noqa: E402  the path comes first
 
 AIMS = {
     "record.ratio_p50": "≤ 2.0",
@@ -25,6 +25,16 @@ AIMS = {
     "distill.turns_per_cpu_second": "≥ 200",
     "distill.locomo_level_1_against_leading_of_5_to_9": "≥ 1.3",
     "distill.locomo_level_2_against_leading_of_5_to_9": "≥ 1.3",
+    "recall.shipped_weights_on_5_to_9": "≥ 69 / 77 / – / 86.5; aim 72 / 80 / – / 88",
+    "recall.weights_of_5_to_9_on_0_to_4": "≥ 69 / 77 / – / 86.5; aim 72 / 80 / – / 88",
+    "speed.search_in_a_project_cpu_ms_at_100_000": "≤ 10",
+    "speed.search_over_everything_cpu_ms_at_100_000": "≤ 15",
+    "speed.context_cpu_ms_at_100_000": "≤ 30",
+    "speed.search_in_a_project_growth": "< 8",
+    "speed.search_over_everything_growth": "< 8",
+    "speed.context_growth": "< 8",
+    "transcripts.repeated_reads_listed": "≥ 0.95",
+    "transcripts.contexts_with_the_goal": "1.0",
     "stores.neo4j.record_round_trips": "constant",
 }
 BENCHMARKS = {
@@ -33,6 +43,9 @@ BENCHMARKS = {
     "record": record.measure_ratio,
     "bulk": record.measure_bulk,
     "distill": distill.measure,
+    "recall": recall.measure,
+    "speed": speed.measure,
+    "transcripts": transcripts.measure,
     "stores": stores.measure,
 }
 

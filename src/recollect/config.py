@@ -103,7 +103,7 @@ class Compose(_Section, frozen=True, kw_only=True):
     code: Annotated[_Part, Meta(description="share of code that the question names")] = 0.1
     summaries: Annotated[_Part, Meta(description="share of summaries that no higher one tells of")] = 0.1
     recent_messages: Annotated[int, Meta(description="so many messages of recent turns at most", ge=0)] = 10
-    relevant_messages: Annotated[int, Meta(description="so many relevant turns and summaries at most", ge=0, le=500)] = 30
+    relevant_messages: Annotated[int, Meta(description="so many relevant turns and summaries at most", ge=0, le=500)] = 20
     wait_seconds: Annotated[float, Meta(description="how long a context waits for distilling that is under way", ge=0, le=60)] = 0.0
 
 

@@ -63,7 +63,7 @@ def checked(context: Context) -> str:
 
 async def test_a_context_has_the_goal_what_is_to_be_kept_in_mind_and_every_section(memory: Memory, clock: ManualClock) -> None:
     conversation = await parcels(memory, clock)
-    context = await memory.context("which code did carrier 3 answer with", conversation=conversation.id, relevant_messages=2)
+    context = await memory.context("the endpoint for carrier number 3", conversation=conversation.id, relevant_messages=2)
     text = checked(context)
     assert section_names(context) == ["goal", "constraints", "queries", "summaries", "relevant", "files", "recent"]
     by_name = {section.name: section for section in context.sections}

@@ -54,6 +54,7 @@ class _Composer:
         self._budget = budget_chars
         self._room = max(budget_chars - around_chars(), 0)
         self._filled: dict[SectionName, list[Item]] = {}
+        self._sizes: dict[SectionName, int] = {}
         self._left: list[LeftOut] = []
         self._bodies: set[str] = set()
         self._asked: set[tuple[str, int]] = set()
@@ -100,12 +101,11 @@ class _Composer:
         return self._taken(name) + self._free() if name == "relevant" else self._share(name)
 
     def _taken(self, name: SectionName) -> int:
-        items = self._filled.get(name)
-        return len(heading(name)) + sum(item.char_count for item in items) if items else 0
+        return self._sizes.get(name, 0)
 
     def _free(self) -> int:
         """Return how much of the whole is not taken yet."""
-        return self._room - sum(self._taken(name) for name in self._filled)
+        return self._room - sum(self._sizes.values())
 
     def _left_in(self, name: SectionName, budget: int) -> int:
         """Return how many characters an item may still have in a section, its line break excluded."""
@@ -129,7 +129,9 @@ class _Composer:
         self._bodies.add(key)
         if item.kind == "message":
             self._said.append(key)
-        self._filled.setdefault(name, []).append(msgspec.structs.replace(item, text=made[0], is_cut=made[1]))
+        shown = msgspec.structs.replace(item, text=made[0], is_cut=made[1])
+        self._filled.setdefault(name, []).append(shown)
+        self._sizes[name] = self._sizes.get(name, len(heading(name))) + shown.char_count
         return True
 
     def _leave(self, left: LeftOut) -> None:

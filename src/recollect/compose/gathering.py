@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _QUESTIONS_MAX = 2_000
 _RECENT_TURNS_MAX = 12
 _SESSIONS_MAX = 5
-_SPARE_HITS = 15  # so many more than may be shown, so that the explanation can say what was left out
+_SPARE_HITS = 5  # so many more than may be shown, so that the explanation can say what was left out
 _NAMES_MAX = 8
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
 

@@ -10,7 +10,7 @@ import msgspec
 from recollect.answers import SearchResult
 from recollect.checks import checked_count, checked_text
 from recollect.errors import ModelError
-from recollect.limits import CANDIDATES_MAX, NEIGHBOURS_MAX, SEARCH_LIMIT_MAX
+from recollect.limits import CANDIDATES_MAX, NEIGHBOUR_PASSAGES_MAX, NEIGHBOURS_MIN, SEARCH_LIMIT_MAX
 from recollect.recall.asking import asked_of
 from recollect.recall.weights import CHOSEN, Weights
 from recollect.store.shapes import Probe, SearchScope
@@ -125,27 +125,29 @@ class _Search:
         from recollect.recall.signals import signals  # noqa: PLC0415  as above
 
         asked, with_meaning = self._asked, found.embedded_count > 0
-        scored = signals(found, asked, probe.vector, self._now)
+        is_whole = len(found.passages) == found.passage_count
+        scored = signals(found, asked, probe.vector, self._now, with_phrases=is_whole)
         sums = summed(scored, weights, with_meaning=with_meaning)
-        if len(found.passages) == found.passage_count:
+        if is_whole:
             return found, scored, sums
-        places = _places_around(scored, sums)
+        places = _places_around(scored, sums, found, self._ask.limit)
         more = await self._store.search.of_turns(self._workspace, self._ask.scope, places, probe.model)
-        known = {(one.owner_id, one.passage.part, one.passage.ordinal, one.passage.start) for one in found.passages}
-        new = [one for one in more if (one.owner_id, one.passage.part, one.passage.ordinal, one.passage.start) not in known]
-        found = msgspec.structs.replace(found, passages=(*found.passages, *new))
+        kept = [one for one in found.passages if one.level]
+        found = msgspec.structs.replace(found, passages=(*more, *kept))
         scored = signals(found, asked, probe.vector, self._now)
         return found, scored, summed(scored, weights, with_meaning=with_meaning)
 
 
-def _places_around(signals: Signals, sums: Sums) -> list[tuple[str, int]]:
+def _places_around(signals: Signals, sums: Sums, found: Candidates, limit: int) -> list[tuple[str, int]]:
     """Return the best turns and their neighbours, by conversation and index, as many as may be looked at."""
+    per_turn = found.passage_count / max(found.turn_count, 1)
+    most = max(int(NEIGHBOUR_PASSAGES_MAX / max(per_turn, 1.0)), NEIGHBOURS_MIN, limit * 2)
     total = sums.total
     places: dict[tuple[str, int], None] = {}
-    for row in sorted(range(len(total)), key=lambda row: -float(total[row])):
+    for row in (-total).argsort(kind="stable").tolist():
         owner = signals.owners[row]
         if owner.level == 0:
             places |= {(owner.conversation_id, owner.last_turn + distance): None for distance in (0, 1, -1, 2, -2)}
-        if len(places) >= NEIGHBOURS_MAX:
+        if len(places) >= most:
             break
     return [place for place in places if place[1] >= 0]

@@ -7,7 +7,6 @@ passages.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -57,8 +56,8 @@ class Signals(msgspec.Struct, frozen=True):
     is_summary: NDArray[np.bool_]
 
 
-def signals(found: Candidates, asked: Asked, vector: Sequence[float], now: datetime) -> Signals:
-    """Work out what speaks for every owner among the candidates."""
+def signals(found: Candidates, asked: Asked, vector: Sequence[float], now: datetime, *, with_phrases: bool = True) -> Signals:
+    """Work out what speaks for every owner among the candidates; phrases are for the last look, they cost the most."""
     passages = found.passages
     owners, owner_of = _owners(passages)
     idf = _weights(found, asked.terms)
@@ -66,7 +65,7 @@ def signals(found: Candidates, asked: Asked, vector: Sequence[float], now: datet
     whole = max(float(idf.sum()), 1e-9)
     lexical = _bm25(counts, lengths, idf, found.average_length) / whole
     cosine = np.maximum(_cosines(passages, vector), 0.0)
-    phrases = _phrases(passages, counts, asked)
+    phrases = _phrases(passages, counts, asked) if with_phrases else np.zeros(len(passages))
     best = _best(owner_of, len(owners), lexical + cosine + phrases)
     pooled = _pooled(counts, owner_of, len(owners))
     pooled_lengths = _pooled(lengths[:, None], owner_of, len(owners))[:, 0]
@@ -111,18 +110,15 @@ def _weights(found: Candidates, terms: Sequence[str]) -> Floats:
 
 
 def _counts(passages: Sequence[Found], terms: Sequence[str]) -> tuple[Floats, Floats]:
-    """Return how often each passage has each term, and how many terms it has."""
+    """Return how often each passage has each term, and how many terms it has; the same term twice in a row counts once."""
     wanted = [f" {term} " for term in terms]
     counts = np.zeros((len(passages), len(terms)), np.float64)
-    lengths = np.empty(len(passages), np.float64)
     for n, one in enumerate(passages):
-        text = one.passage.terms
-        lengths[n] = text.count(" ") + 1
-        apart = " " + text.replace(" ", "  ") + " "
+        text = f" {one.passage.terms} "
         for place, word in enumerate(wanted):
-            if word in apart:
-                counts[n, place] = apart.count(word)
-    return counts, lengths
+            if word in text:
+                counts[n, place] = text.count(word)
+    return counts, np.array([one.length for one in passages], np.float64)
 
 
 def _bm25(counts: Floats, lengths: Floats, idf: Floats, usual_length: float) -> Floats:
@@ -143,17 +139,16 @@ def _cosines(passages: Sequence[Found], vector: Sequence[float]) -> Floats:
 
 
 def _phrases(passages: Sequence[Found], counts: Floats, asked: Asked) -> Floats:
-    """Return the share of the question's pairs of words that stand side by side, or one word apart; quoted phrases count whole."""
+    """Return the share of the question's pairs of words that stand side by side; quoted phrases count whole."""
     found = np.zeros(len(passages), np.float64)
-    if not asked.pairs:
+    pairs = [(f" {one} {other} ", f" {other} {one} ") for one, other in asked.pairs]
+    phrases = [f" {' '.join(phrase)} " for phrase in asked.phrases]
+    if not pairs:
         return found
     for n in np.flatnonzero((counts > 0).sum(axis=1) > 1).tolist():
-        words = passages[n].passage.terms.split(" ")
-        together = {*pairwise(words), *zip(words, words[2:], strict=False)}
-        met = sum(pair in together or pair[::-1] in together for pair in asked.pairs) / len(asked.pairs)
         text = f" {passages[n].passage.terms} "
-        said = [f" {' '.join(phrase)} " in text for phrase in asked.phrases]
-        found[n] = max(met, sum(said) / len(said)) if said else met
+        met = sum(pair in text or turned in text for pair, turned in pairs) / len(pairs)
+        found[n] = max(met, sum(phrase in text for phrase in phrases) / len(phrases)) if phrases else met
     return found
 
 

@@ -162,7 +162,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """A passage with what scoring needs, of a turn (level 0) or of a summary of the turns from `first_turn` to `last_turn`.
 
-    Its vector is there when one of the model asked for is; `at` is when its owner was said or made.
+    `length` counts its terms. Its vector is there when one of the model asked for is; `at` is when its owner was said or made.
     """
 
     owner_id: str
@@ -171,6 +171,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     first_turn: int
     last_turn: int
     passage: Passage
+    length: int
     at: str | None = None
     vector: Vector | None = None
 

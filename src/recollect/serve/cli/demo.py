@@ -54,7 +54,26 @@ def demo(options: Namespace) -> int:
     tour.step("A long conversation comes in: a service moved to another database, module by module.", "ingest", str(migration))
     tour.step("Condense it. No model is asked; a program that uses the library does this in the background.", "distill", "--wait")
     tour.step("What is left of its first weeks is a summary of summaries.", "show", long[:8], "--summaries", "--level", "2")
+    tour.step(
+        "Find an old decision by what it means, in other words than were used then.", "search", "why are customers merged", "--limit", "2"
+    )
+    tour.step(
+        "Hand an agent what matters for its next request, within 4,000 characters.",
+        "context",
+        "Which tests of the payments module failed?",
+        "--conversation",
+        long[:8],
+        "--budget",
+        "4000",
+    )
     tour.step("Every record is still what was written.", "verify")
+    tour.step(
+        "How often did the shell fail in those weeks? No turn says so; the summary of them does.",
+        "search",
+        "how many failures of the shell were there",
+        "--levels",
+        "2",
+    )
 
     program = "recollect" if shutil.which("recollect") else os.path.relpath(sys.argv[0])
     print("\n" + styled("What next?", "bold"))
@@ -62,7 +81,7 @@ def demo(options: Namespace) -> int:
     print(f"  {program} --store {tour.store} show {conversation[:8]} --full")
     print("Record your own engine's requests, search everything you have recorded, see all commands:")
     print(f"  {program} ingest FILE\n  {program} search WORDS\n  {program} --help")
-    print("README.md has the library in five lines.")
+    print("README.md has the library in a few lines.")
     return 0
 
 

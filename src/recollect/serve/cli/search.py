@@ -8,6 +8,7 @@ from recollect.errors import InputError
 from recollect.recall.asking import asked_of
 from recollect.serve.cli.output import age, count, marked, one_line, print_json, safe, styled, width
 from recollect.serve.cli.session import command, conversation_of, wants_json
+from recollect.text import terms
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -129,7 +130,11 @@ def _print(result: SearchResult, query: str, memory: Memory, *, explain: bool) -
 
 def _print_hit(hit: Hit, wanted: frozenset[str]) -> None:
     if hit.kind == "summary":
-        print(" " * _INDENT + marked(one_line(safe(hit.answer), width() - _INDENT), wanted))
+        lines = hit.passage.splitlines()
+        telling = max(lines[1:], key=lambda line: len(wanted & set(terms(line))), default="")
+        for text in (hit.answer, telling if wanted & set(terms(telling)) else ""):
+            if text:
+                print(" " * _INDENT + marked(one_line(safe(text), width() - _INDENT), wanted))
         return
     room = width() - _INDENT - _NAME
     answered = hit.passage if hit.passage and hit.passage not in hit.question else hit.answer

@@ -314,7 +314,7 @@ class Neo4jSearch:
             MATCH (p:Passage {workspace: $workspace, uuid: key})<-[:HAS_PASSAGE]-(o)
             RETURN p.owner_id, p.level, p.conversation_id, o.first_turn, p.turn_index, p {.part, .ordinal, .start, .end, .terms},
                 toString(coalesce(o.ended_at, o.started_at, o.created_at)),
-                CASE WHEN p.embedding_model = $model THEN p.embedding_scale END, p.embedding_values
+                CASE WHEN p.embedding_model = $model THEN p.embedding_scale END, p.embedding_values, p.length
             """,
             workspace=self._workspace,
             keys=keys,
@@ -332,6 +332,7 @@ def _found_of(row: Row) -> Found:
         first_turn=row[4] if row[3] is None else row[3],
         last_turn=row[4],
         passage=read(Passage, row[5]),
+        length=row[9],
         at=row[6],
         vector=None if row[7] is None else Vector(row[7], row[8]),
     )

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 from recollect.errors import InputError
 from recollect.running import run_now
 from recollect.store.sqlite.database import Database
+from recollect.store.sqlite.remembering import Remembered
 from recollect.store.sqlite.transaction import SqliteTransaction
 
 if TYPE_CHECKING:
     from recollect.answers import Damage
     from recollect.store.protocol import Work
-    from recollect.store.sqlite.planes import Planes
 
 _T = TypeVar("_T")
 
@@ -24,15 +24,7 @@ class SqliteEngine:
     def __init__(self, database: Database) -> None:
         self.url = f"sqlite://{database.path}"
         self._database = database
-        self._planes: Planes | None = None
-
-    def _remembered(self) -> Planes:
-        """Return the planes that this process has read; only units of work that read ask for them."""
-        if self._planes is None:
-            from recollect.store.sqlite.planes import Planes  # noqa: PLC0415  only those who search by meaning need NumPy
-
-            self._planes = Planes()
-        return self._planes
+        self._remembered = Remembered()
 
     async def read(self, workspace: str, work: Work[_T], *, settled: bool = False) -> _T:  # noqa: ARG002  what is read is one moment
         """Run a unit of work that sees one moment of the file, which is settled in any case."""

@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 Row = tuple[Any, ...]
 
 _PRAGMAS: tuple[LiteralString, ...] = (
-    "pragma cache_size = -16000",
+    "pragma cache_size = -32000",
     "pragma temp_store = memory",
     "pragma foreign_keys = on",
     "pragma secure_delete = on",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, LiteralString
 
 import msgspec
 
@@ -13,17 +13,30 @@ from recollect.store.sqlite.numbering import PASSAGE_BITS, Range, conversation_r
 from recollect.store.sqlite.rows import as_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from recollect.store.shapes import Area, Probe
     from recollect.store.sqlite.database import Connection, Row
-    from recollect.store.sqlite.planes import Planes
+    from recollect.store.sqlite.remembering import Remembered
 
 _ANY_INDEX = 2**31 - 1
 _SIGNS_PER_VECTOR = 3  # so many are chosen by their signs for each that is wanted by its vector
 _NO_FILTER = TurnFilter()
 
+_POSTINGS_MAX = 4_000
+_RANKED_MAX = 20_000
+_COMMON_MIN = 2_000  # what is rarer is counted each time
+_DRIFT_MAX = 0.05
+
 Ranges = list[tuple[Range, int]]
+
+_MATCHING: LiteralString = """
+    from passage_terms where passage_terms match ?1 and rowid between ?2 and ?3
+        and ((?4 = ?5 and ?6 is null and ?7 is null) or exists (
+            select 1 from passage where number = passage_terms.rowid and last_turn <= ?4
+                and (?6 is null or level in (select value from json_each(?6)))
+                and (?7 is null or number in (select value from json_each(?7)))))
+"""
+_BEST: LiteralString = "select rank, rowid" + _MATCHING + "order by rank, rowid limit ?8"
+_NEWEST: LiteralString = "select 0.0, rowid" + _MATCHING + "order by rowid desc limit ?8"
 
 
 def key_of(connection: Connection, workspace: str, conversation_id: str) -> int | None:
@@ -61,12 +74,12 @@ class _Where(msgspec.Struct, frozen=True):
 
 
 class SqliteSearch:
-    """The `SearchRows` of a transaction; the planes are the process's own, made when meaning is first asked for."""
+    """The `SearchRows` of a transaction."""
 
-    def __init__(self, connection: Connection, workspace: str, planes: Callable[[], Planes]) -> None:
+    def __init__(self, connection: Connection, workspace: str, remembered: Remembered) -> None:
         self._connection = connection
         self._workspace = workspace
-        self._planes = planes
+        self._remembered = remembered
 
     async def candidates(self, area: Area, probe: Probe) -> Candidates:
         """Return the most promising passages of an area, with the counts of the area."""
@@ -75,7 +88,7 @@ class SqliteSearch:
         turns = self._turn_count(area) if where.ranges else 0
         if not passages:
             return Candidates(turn_count=turns)
-        frequency = {term: sum(self._frequency(term, where, one) for one in where.ranges) for term in probe.terms}
+        frequency = {term: self._frequency(term, where, passages) for term in probe.terms}
         numbers = self._matching(where, frequency, probe.limit)
         embedded = 0
         if probe.model is not None:
@@ -218,14 +231,27 @@ class SqliteSearch:
             )
         )
 
-    def _frequency(self, term: str, where: _Where, numbers: tuple[Range, int]) -> int:
+    def _frequency(self, term: str, where: _Where, passages: int) -> int:
+        """Return how many passages have a term; how many have a common one is counted again only when the area has changed much."""
+        key = (self._workspace, term, where.levels_json, *where.ranges)
+        known = self._remembered.frequencies.get(key)
+        if known is not None and abs(passages - known[0]) <= known[0] * _DRIFT_MAX:
+            return known[1]
+        count = sum(self._having(term, where, one) for one in where.ranges)
+        if count > _COMMON_MIN:
+            self._remembered.remember(key, passages, count)
+        return count
+
+    def _having(self, term: str, where: _Where, numbers: tuple[Range, int]) -> int:
         (first, last), last_turn = numbers
         if last_turn == _ANY_INDEX and where.levels is None:
-            count = self._connection.value(
-                "select count(*) from passage_terms where passage_terms match ? and rowid between ? and ?", (_quoted(term), first, last)
+            return int(
+                self._connection.value(
+                    "select count(*) from passage_terms where passage_terms match ? and rowid between ? and ?", (_quoted(term), first, last)
+                )
             )
-        else:
-            count = self._connection.value(
+        return int(
+            self._connection.value(
                 """
                 select count(*) from passage_terms join passage on number = passage_terms.rowid
                 where passage_terms match ?1 and passage_terms.rowid between ?2 and ?3 and last_turn <= ?4
@@ -233,27 +259,30 @@ class SqliteSearch:
                 """,
                 (_quoted(term), first, last, last_turn, where.levels_json),
             )
-        return int(count)
+        )
 
     # What is in it
 
     def _matching(self, where: _Where, frequency: dict[str, int], limit: int) -> list[int]:
-        """Return the passages that share a term: all of them, or the best when there are too many; the area comes first."""
-        terms = [term for term, count in frequency.items() if count]
-        if not terms:
+        """Return the passages that share a term: all of them, or the best when there are too many; the area comes first.
+
+        In a large area only the rarer terms choose candidates; all of them count in the score.
+        """
+        terms = sorted((term for term, count in frequency.items() if count), key=lambda term: (frequency[term], term))
+        chosen: list[str] = []
+        postings = 0
+        for term in terms:
+            postings += frequency[term]
+            if not chosen or postings <= max(_POSTINGS_MAX, limit):
+                chosen.append(term)
+        if not chosen:
             return []
-        query = " OR ".join(_quoted(term) for term in terms)
+        query = " OR ".join(_quoted(term) for term in chosen)
+        newest = frequency[chosen[0]] > _RANKED_MAX  # so common a term ranks nothing
         found: list[tuple[float, int]] = []
         for (first, last), last_turn in where.ranges:
             found += self._connection.rows(
-                """
-                select rank, rowid from passage_terms where passage_terms match ?1 and rowid between ?2 and ?3
-                    and ((?4 = ?5 and ?6 is null and ?7 is null) or exists (
-                        select 1 from passage where number = passage_terms.rowid and last_turn <= ?4
-                            and (?6 is null or level in (select value from json_each(?6)))
-                            and (?7 is null or number in (select value from json_each(?7)))))
-                order by rank, rowid limit ?8
-                """,
+                _NEWEST if newest else _BEST,
                 (query, first, last, last_turn, _ANY_INDEX, where.levels_json, where.among_json, limit),
             )
         found.sort()
@@ -264,7 +293,7 @@ class SqliteSearch:
         import numpy as np  # noqa: PLC0415  only those who search by meaning need it
 
         vector = np.array(probe.vector, np.float32)
-        planes = self._planes()
+        planes = self._remembered.planes()
         planes.refresh(self._connection, probe.model or "")
         among = None if where.among is None else np.array(where.among, np.int64)
         scan = planes.scan(self._connection, where.ranges, where.levels, among, vector, probe.limit * _SIGNS_PER_VECTOR)
@@ -283,7 +312,7 @@ class SqliteSearch:
         rows = self._connection.rows(
             """
             select t.uuid, s.uuid, p.level, c.uuid, s.first_turn, p.last_turn, p.part, p.ordinal, p.start, p.end, p.terms,
-                coalesce(t.ended_at, t.started_at, s.created_at), e.scale, e.vector
+                coalesce(t.ended_at, t.started_at, s.created_at), e.scale, e.vector, p.length
             from json_each(?1) asked cross join passage p on p.number = asked.value left join turn t on t.pk = p.turn_pk
                 left join summary s on s.pk = p.summary_pk join conversation c on c.pk = coalesce(t.conversation_pk, s.conversation_pk)
                 left join embedding e on e.number = p.number and e.model = ?2
@@ -301,6 +330,7 @@ def _found_of(row: Row) -> Found:
         first_turn=row[5] if row[4] is None else row[4],
         last_turn=row[5],
         passage=Passage(part=row[6], ordinal=row[7], start=row[8], end=row[9], terms=row[10]),
+        length=row[14],
         at=row[11],
         vector=None if row[12] is None else Vector(row[12], row[13]),
     )

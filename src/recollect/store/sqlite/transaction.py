@@ -9,22 +9,20 @@ from recollect.store.sqlite.jobs import SqliteJobs
 from recollect.store.sqlite.turns import SqliteTurns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from recollect.store.sqlite.audit import SqliteAudit
     from recollect.store.sqlite.database import Connection
     from recollect.store.sqlite.derived import SqliteDerived
-    from recollect.store.sqlite.planes import Planes
+    from recollect.store.sqlite.remembering import Remembered
     from recollect.store.sqlite.searching import SqliteSearch
 
 
 class SqliteTransaction:
     """The six groups of queries on one connection."""
 
-    def __init__(self, connection: Connection, workspace: str, planes: Callable[[], Planes]) -> None:
+    def __init__(self, connection: Connection, workspace: str, remembered: Remembered) -> None:
         self._connection = connection
         self._workspace = workspace
-        self._planes = planes
+        self._remembered = remembered
         self.conversations = SqliteConversations(connection, workspace)
         self.turns = SqliteTurns(connection, workspace)
         self.jobs = SqliteJobs(connection, workspace)
@@ -34,7 +32,7 @@ class SqliteTransaction:
         """Passages to be searched."""
         from recollect.store.sqlite.searching import SqliteSearch  # noqa: PLC0415  see above
 
-        return SqliteSearch(self._connection, self._workspace, self._planes)
+        return SqliteSearch(self._connection, self._workspace, self._remembered)
 
     @property
     def derived(self) -> SqliteDerived:
