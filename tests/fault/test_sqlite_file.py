@@ -323,3 +323,51 @@ def test_the_schema_can_be_read_by_any_sqlite_tool(path: Path) -> None:
 def test_the_file_is_its_owners_alone(path: Path) -> None:
     filled(path)
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_file_from_before_recall_is_counted_and_embedded_again(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    with Memory.open(path, worker=False) as memory:
+        conversation = memory.create_conversation(project="p")
+        for n in range(7):
+            conversation.record(user=f"alpha question {n}", assistant="beta answer")
+        memory.distill()
+        before = memory.search("alpha beta")
+    raw = apsw.Connection(str(path))
+    raw.execute(
+        """
+        drop trigger passage_tallied; drop trigger passage_untallied; drop table tally;
+        drop trigger plane_spoilt; drop table plane; pragma user_version = 4;
+        """
+    )
+    raw.close()
+    with Memory.open(path, worker=False) as memory:
+        lexical = memory.search("alpha beta")
+        assert lexical.retrievers["meaning"].startswith("not run: there are no vectors here yet")
+        assert lexical.hits
+        memory.distill()
+        assert [hit.id for hit in memory.search("alpha beta").hits] == [hit.id for hit in before.hits]
+        assert memory.search("alpha beta").retrievers == before.retrievers
+        assert memory.verify().status == "intact"
+
+
+def test_counts_for_search_follow_whatever_is_done_to_turns(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    with Memory.open(path, worker=False) as memory:
+        conversation = memory.create_conversation(project="p")
+        for n in range(9):
+            conversation.record(user=f"alpha {n}", assistant="beta", request_id=f"r{n}")
+        branch = conversation.branch(from_turn=3)
+        branch.record(user="gamma", assistant="delta")
+        memory.distill()
+        conversation.record(user="other", assistant="words", request_id="r8", replace=True)
+        memory.distill()
+        conversation.delete()
+        memory.distill()
+        raw = apsw.Connection(str(path))
+        kept = "select number >> 20, level, count(*), sum(length) from passage group by 1, 2"
+        assert set(raw.execute("select * from tally where passages <> 0")) == set(raw.execute(kept))
+        planes = [row for row in raw.execute("select block, model, length(heads) from plane") if row[1]]
+        counted = dict(raw.execute("select number >> 10, count(*) from embedding group by 1"))
+        assert {block: size // 7 for block, _, size in planes} == counted
+        raw.close()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LINE = re.compile(r"(?<=\.\w):\d+(?:[:-]\d+)?\b|(?<=\.\w\w):\d+(?:[:-]\d+)?\b|(?<=\.\w\w\w):\d+(?:[:-]\d+)?\b")  # src/a.py:31
 _QUOTED = re.compile(r"\"([^\"]{2,200})\"|“([^”]{2,200})”|«\s*([^»]{2,200}?)\s*»|`([^`]{2,200})`")
-_NAME = re.compile(r"\b[^\W\d_a-zà-ÿ][^\W\d_]+(?:['’]s\b)?(?: [^\W\d_a-zà-ÿ][^\W\d_]+)?")
+_NAMES = re.compile(r"[^\W\d_a-zà-ÿ][^\W\d_]+(?:[ '’-][^\W\d_a-zà-ÿ][^\W\d_]+)*")
 _PAIR = 2
 
 
@@ -61,7 +61,7 @@ def _without(text: str, times: tuple[Period, ...]) -> str:
 def _speakers(text: str) -> frozenset[str]:
     """Return the marks of everybody who is named: each capitalised word, and each two of them in a row."""
     found: set[str] = set()
-    for match in _NAME.finditer(text):
-        name = re.sub(r"['’]s\b", "", match[0])
-        found |= {speaker_term(part) for part in (name, *name.split(" "))}
+    for match in _NAMES.finditer(text):
+        names = match[0].split(" ")
+        found |= {speaker_term(name) for name in (*names, *(" ".join(pair) for pair in pairwise(names)))}
     return frozenset(mark for mark in found if mark != "@")

@@ -75,7 +75,11 @@ def periods(question: str, now: datetime) -> tuple[Period, ...]:
     """Return the times that a question speaks of."""
     text = fold(question).lower()
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    return (*_relative(text, today, now), *_dates(text))
+    try:
+        relative = tuple(_relative(text, today, now))
+    except (OverflowError, ValueError):  # before the first year, or after the last
+        relative = ()
+    return (*relative, *_dates(text))
 
 
 def _relative(text: str, today: datetime, now: datetime) -> Iterator[Period]:
@@ -87,9 +91,9 @@ def _relative(text: str, today: datetime, now: datetime) -> Iterator[Period]:
         back = (today.weekday() - _DAYS[found[1]] - 1) % 7 + 1
         yield Period(words=found[0], start=today - back * _ONE_DAY, end=today - (back - 1) * _ONE_DAY)
     if found := _LAST.search(text):
-        start, end = _calendar(_UNITS[found[1] or found[2] or found[3]], today)
-        yield Period(words=found[0], start=_calendar(_UNITS[found[1] or found[2] or found[3]], start - _ONE_DAY)[0], end=start)
-        del end
+        unit = _UNITS[found[1] or found[2] or found[3]]
+        start = _calendar(unit, today)[0]
+        yield Period(words=found[0], start=_calendar(unit, start - _ONE_DAY)[0], end=start)
     if found := _THIS.search(text):
         start, end = _calendar(_UNITS[found[1] or found[2] or found[3]], today)
         yield Period(words=found[0], start=start, end=end)
@@ -121,7 +125,7 @@ def _dates(text: str) -> Iterator[Period]:
     named = False
     for found in _DATE.finditer(text):
         day = found[1] or found[3]
-        if found[2] in {"may", "march", "mars"} and not (day or found[4] or re.search(rf"\b(?:in|last|of|en) {found[2]}\b", text)):
+        if found[2] in {"may", "march", "mars", "mai"} and not (day or found[4] or re.search(rf"\b(?:in|last|of|en) {found[2]}\b", text)):
             continue  # "may I", "march on"
         named = True
         year = found[4] or next((year[1] for year in _YEAR.finditer(text)), None)

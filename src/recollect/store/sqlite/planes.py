@@ -44,7 +44,7 @@ def signs(vectors: Floats) -> NDArray[np.uint8]:
         turned *= flips
         step = 1
         while step < padded:
-            pairs = turned.reshape(rows, -1, 2, step)
+            pairs = turned.reshape(rows, padded // (2 * step), 2, step)
             turned = np.stack((pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]), axis=2).reshape(rows, padded)
             step *= 2
     return np.packbits(turned > 0, axis=1)

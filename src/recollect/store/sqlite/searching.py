@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from typing import TYPE_CHECKING, LiteralString
 
 import msgspec
@@ -21,22 +23,22 @@ _ANY_INDEX = 2**31 - 1
 _SIGNS_PER_VECTOR = 3  # so many are chosen by their signs for each that is wanted by its vector
 _NO_FILTER = TurnFilter()
 
-_POSTINGS_MAX = 4_000
-_RANKED_MAX = 20_000
-_COMMON_MIN = 2_000  # what is rarer is counted each time
+_POSTINGS_MAX = 4_000  # a term that more passages have is common: it counts in the score, and chooses no candidates if it need not
 _DRIFT_MAX = 0.05
 
 Ranges = list[tuple[Range, int]]
 
-_MATCHING: LiteralString = """
+_HAVING: LiteralString = """
     from passage_terms where passage_terms match ?1 and rowid between ?2 and ?3
-        and ((?4 = ?5 and ?6 is null and ?7 is null) or exists (
+        and ((?4 = ?5 and ?6 is null) or exists (
             select 1 from passage where number = passage_terms.rowid and last_turn <= ?4
-                and (?6 is null or level in (select value from json_each(?6)))
-                and (?7 is null or number in (select value from json_each(?7)))))
+                and (?6 is null or level in (select value from json_each(?6)))))
 """
-_BEST: LiteralString = "select rank, rowid" + _MATCHING + "order by rank, rowid limit ?8"
-_NEWEST: LiteralString = "select 0.0, rowid" + _MATCHING + "order by rowid desc limit ?8"
+_NUMBERS: LiteralString = "select rowid" + _HAVING + "limit ?7"
+_COUNT: LiteralString = "select count(*)" + _HAVING
+_NEWEST: LiteralString = (
+    "select rowid" + _HAVING + "and (?7 is null or rowid in (select value from json_each(?7))) order by rowid desc limit ?8"
+)
 
 
 def key_of(connection: Connection, workspace: str, conversation_id: str) -> int | None:
@@ -88,8 +90,7 @@ class SqliteSearch:
         turns = self._turn_count(area) if where.ranges else 0
         if not passages:
             return Candidates(turn_count=turns)
-        frequency = {term: self._frequency(term, where, passages) for term in probe.terms}
-        numbers = self._matching(where, frequency, probe.limit)
+        frequency, numbers = self._matching(where, probe, passages)
         embedded = 0
         if probe.model is not None:
             near, embedded = self._near(where, probe)
@@ -231,62 +232,58 @@ class SqliteSearch:
             )
         )
 
-    def _frequency(self, term: str, where: _Where, passages: int) -> int:
-        """Return how many passages have a term; how many have a common one is counted again only when the area has changed much."""
-        key = (self._workspace, term, where.levels_json, *where.ranges)
-        known = self._remembered.frequencies.get(key)
-        if known is not None and abs(passages - known[0]) <= known[0] * _DRIFT_MAX:
-            return known[1]
-        count = sum(self._having(term, where, one) for one in where.ranges)
-        if count > _COMMON_MIN:
-            self._remembered.remember(key, passages, count)
-        return count
-
-    def _having(self, term: str, where: _Where, numbers: tuple[Range, int]) -> int:
-        (first, last), last_turn = numbers
-        if last_turn == _ANY_INDEX and where.levels is None:
-            return int(
-                self._connection.value(
-                    "select count(*) from passage_terms where passage_terms match ? and rowid between ? and ?", (_quoted(term), first, last)
-                )
-            )
-        return int(
-            self._connection.value(
-                """
-                select count(*) from passage_terms join passage on number = passage_terms.rowid
-                where passage_terms match ?1 and passage_terms.rowid between ?2 and ?3 and last_turn <= ?4
-                    and (?5 is null or level in (select value from json_each(?5)))
-                """,
-                (_quoted(term), first, last, last_turn, where.levels_json),
-            )
-        )
-
     # What is in it
 
-    def _matching(self, where: _Where, frequency: dict[str, int], limit: int) -> list[int]:
-        """Return the passages that share a term: all of them, or the best when there are too many; the area comes first.
-
-        In a large area only the rarer terms choose candidates; all of them count in the score.
-        """
-        terms = sorted((term for term, count in frequency.items() if count), key=lambda term: (frequency[term], term))
-        chosen: list[str] = []
-        postings = 0
-        for term in terms:
-            postings += frequency[term]
-            if not chosen or postings <= max(_POSTINGS_MAX, limit):
-                chosen.append(term)
-        if not chosen:
-            return []
-        query = " OR ".join(_quoted(term) for term in chosen)
-        newest = frequency[chosen[0]] > _RANKED_MAX  # so common a term ranks nothing
-        found: list[tuple[float, int]] = []
-        for (first, last), last_turn in where.ranges:
-            found += self._connection.rows(
-                _NEWEST if newest else _BEST,
-                (query, first, last, last_turn, _ANY_INDEX, where.levels_json, where.among_json, limit),
+    def _matching(self, where: _Where, probe: Probe, passages: int) -> tuple[dict[str, int], list[int]]:
+        """Return how many passages have each term, and the passages that have the most of what is asked for by rarity."""
+        frequency: dict[str, int] = {}
+        weights: defaultdict[int, float] = defaultdict(float)
+        postings_max = max(_POSTINGS_MAX, probe.limit)
+        for term in probe.terms:
+            found = self._having(term, where, passages, postings_max)
+            frequency[term] = found if isinstance(found, int) else len(found)
+            if not isinstance(found, int):
+                rarity = math.log(1 + (passages - len(found) + 0.5) / (len(found) + 0.5))
+                for number in found:
+                    weights[number] += rarity
+        if where.among is not None:
+            allowed = set(where.among)
+            weights = defaultdict(float, {number: weight for number, weight in weights.items() if number in allowed})
+        if not weights and any(frequency.values()):
+            return frequency, self._newest(
+                where, min((term for term in frequency if frequency[term]), key=frequency.__getitem__), probe.limit
             )
-        found.sort()
-        return [number for _, number in found[:limit]]
+        best = sorted(weights, key=lambda number: (-weights[number], number)) if len(weights) > probe.limit else list(weights)
+        return frequency, best[: probe.limit]
+
+    def _having(self, term: str, where: _Where, passages: int, postings_max: int) -> list[int] | int:
+        """Return the passages that have a term, or how many when it is common; those are counted again only when the area has changed."""
+        key = (self._workspace, term, where.levels_json, *where.ranges)
+        known = self._remembered.frequencies.get(key)
+        if known is not None and known[1] > postings_max and abs(passages - known[0]) <= known[0] * _DRIFT_MAX:
+            return known[1]
+        numbers: list[int] = []
+        for (first, last), last_turn in where.ranges:
+            bindings = (_quoted(term), first, last, last_turn, _ANY_INDEX, where.levels_json)
+            numbers += [row[0] for row in self._connection.rows(_NUMBERS, (*bindings, postings_max + 1 - len(numbers)))]
+            if len(numbers) > postings_max:
+                break
+        if len(numbers) <= postings_max:
+            return numbers
+        count = sum(
+            int(self._connection.value(_COUNT, (_quoted(term), first, last, last_turn, _ANY_INDEX, where.levels_json)))
+            for (first, last), last_turn in where.ranges
+        )
+        self._remembered.remember(key, passages, count)
+        return count
+
+    def _newest(self, where: _Where, term: str, limit: int) -> list[int]:
+        """Return the newest passages of a term so common that it ranks nothing."""
+        found: list[int] = []
+        for (first, last), last_turn in where.ranges:
+            bindings = (_quoted(term), first, last, last_turn, _ANY_INDEX, where.levels_json, where.among_json, limit)
+            found += [row[0] for row in self._connection.rows(_NEWEST, bindings)]
+        return sorted(found, reverse=True)[:limit]
 
     def _near(self, where: _Where, probe: Probe) -> tuple[list[int], int]:
         """Return the passages whose vectors are closest to the one asked for, and how many have one."""
