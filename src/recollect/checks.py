@@ -67,3 +67,21 @@ def masked(url: str) -> str:
     before, at, after = rest.rpartition("@")
     user, colon, _ = before.partition(":")
     return url if not (separator and at and colon) else f"{scheme}://{user}:…@{after}"
+
+
+def checked_share(name: str, value: object) -> float:
+    """Return a number from 0 to 1."""
+    return checked_number(name, value, 1.0)
+
+
+def checked_number(name: str, value: object, most: float) -> float:
+    """Return a number from 0 to a most."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= most:
+        msg = f"{name} is a number from 0 to {most:g}, not {str(value)[:60]!r}"
+        raise InputError(msg)
+    return float(value)
+
+
+def checked_plain(name: str, value: object) -> str | None:
+    """Return a text that a store can compare, or None; what is no character is replaced."""
+    return None if value is None else checked_text(name, value).encode(errors="replace").decode()

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from recollect.checks import checked_count, checked_text
-from recollect.compose.composing import composed
-from recollect.compose.context import Context, Item, Section, Strategy
+from recollect.capture.shapes import read_message
+from recollect.checks import checked_count, checked_number, checked_text
+from recollect.compose.composing import composed, fitted
+from recollect.compose.context import Context, Item, LeftOut, Section, Strategy
 from recollect.compose.fallback import history_fallback
 from recollect.compose.gathering import Gatherer
 from recollect.compose.material import Plan
-from recollect.compose.rendering import around_chars, heading, markdown
+from recollect.compose.rendering import around_chars, heading, sized
 from recollect.compose.wording import worded
 from recollect.errors import InputError, StoreError
-from recollect.tokens import token_estimate
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -36,6 +37,7 @@ STRATEGIES: dict[Strategy, tuple[str, ...]] = {
 }
 _LOOK_SECONDS = 0.05
 _BUDGET_CHARS_MAX = 10_000_000
+_WAIT_SECONDS_MAX = 60.0
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,24 +64,28 @@ class Contexts:
         self._clock = clock
         self._recall = recall
 
-    async def of_conversation(self, info: ConversationInfo, prompt: str | None, wanted: Wanted) -> Context:
+    async def of_conversation(self, found: Callable[[], Awaitable[ConversationInfo]], prompt: str | None, wanted: Wanted) -> Context:
         """Compose from one conversation and, unless that is switched off, the rest of its project."""
         plan = self._plan(wanted)
+        seconds = self._settings.compose.wait_seconds
+        if wanted.wait_seconds is not None:
+            seconds = checked_number("wait_seconds", wanted.wait_seconds, _WAIT_SECONDS_MAX)
 
         async def made() -> Context:
-            seconds = self._settings.compose.wait_seconds if wanted.wait_seconds is None else wanted.wait_seconds
+            info = await found()
             await self._settled(info.id, seconds)
             material = await self._gatherer(plan, wanted).of_conversation(info, prompt, elsewhere=wanted.other_conversations)
             return composed(material, plan)
 
         return await _or_history(made, plan, wanted)
 
-    async def of_scope(self, project_ids: tuple[str, ...] | None, prompt: str, wanted: Wanted) -> Context:
+    async def of_scope(self, found: Callable[[], Awaitable[tuple[str, ...] | None]], prompt: str, wanted: Wanted) -> Context:
         """Compose from some projects, or from everything."""
         plan = self._plan(wanted)
+        checked_text("prompt", prompt)
 
         async def made() -> Context:
-            return composed(await self._gatherer(plan, wanted).of_scope(project_ids, checked_text("prompt", prompt)), plan)
+            return composed(await self._gatherer(plan, wanted).of_scope(await found(), prompt), plan)
 
         return await _or_history(made, plan, wanted)
 
@@ -90,7 +96,7 @@ class Contexts:
         return Gatherer(self._store, self._settings.workspace, search, plan, self._clock.now())
 
     def _plan(self, wanted: Wanted) -> Plan:
-        if wanted.strategy not in STRATEGIES:
+        if str(wanted.strategy) not in STRATEGIES:
             msg = f"a strategy is {', '.join(STRATEGIES)}, not {str(wanted.strategy)[:60]!r}"
             raise InputError(msg)
         compose = self._settings.compose
@@ -140,26 +146,58 @@ async def _or_history(made: Callable[[], Awaitable[Context]], plan: Plan, wanted
     """Return the context, or the messages at hand where the memory cannot be reached or has nothing."""
     if wanted.messages is None:
         return await made()
+    if isinstance(wanted.messages, str | dict):
+        msg = f"messages is a list of messages, not {type(wanted.messages).__name__}"
+        raise InputError(msg)
+    messages = list(wanted.messages)
     try:
         context = await made()
     except StoreError as error:
-        return _history(wanted.messages, plan, {"terms": f"not run: {error}", "meaning": "not run: as terms"})
-    return context if context.items else _history(wanted.messages, plan, context.retrievers)
+        retrievers = {"terms": f"not run: {error}", "meaning": "not run: as terms"}
+    else:
+        if context.items:
+            return context
+        retrievers = context.retrievers
+    return fitted(lambda budget_chars: _history(messages, plan, budget_chars, retrievers), plan)
 
 
-def _history(messages: Sequence[Any], plan: Plan, retrievers: dict[str, str]) -> Context:
-    """Return messages as a context: the last of them first when there is not room for all."""
-    room = plan.budget_chars - around_chars() - len(heading("history"))
+def _history(messages: Sequence[Any], plan: Plan, budget_chars: int, retrievers: dict[str, str]) -> Context:
+    """Return messages as a context: when there is not room for all, the last of them."""
+    room = budget_chars - around_chars() - len(heading("history"))
     items: list[Item] = []
+    left: list[LeftOut] = []
     for n, message in reversed(list(enumerate(history_fallback(messages)))):
-        role = message.get("role") if isinstance(message, dict) else getattr(message, "role", "")
-        content = message.get("content") if isinstance(message, dict) else getattr(message, "content", "")
-        text = worded(f"### {role}", content if isinstance(content, str) else msgspec.json.encode(content).decode(), room - 1)
-        if text is None:
-            break
-        items.insert(0, Item(kind="message", id=str(n), text=text[0], reason="there is no memory to ask", is_cut=text[1]))
+        role, text = _said(message)
+        made = None if left else worded(f"### {role}", text, room - 1)
+        if made is None:
+            left.append(LeftOut(kind="message", id=str(n), section="history", reason="no room is left in the budget"))
+            continue
+        items.insert(0, Item(kind="message", id=str(n), text=made[0], reason="there is no memory to ask", is_cut=made[1]))
         room -= items[0].char_count
-    section = Section(name="history", budget_chars=plan.budget_chars, items=tuple(items), char_count=sum(item.char_count for item in items))
-    context = Context(sections=(section,), budget_chars=plan.budget_chars, budget_tokens=plan.budget_tokens, retrievers=retrievers)
-    text = markdown(context)
-    return msgspec.structs.replace(context, char_count=len(text), token_estimate=token_estimate(text))
+    taken = len(heading("history")) + sum(item.char_count for item in items) if items else 0
+    section = Section(name="history", budget_chars=max(plan.budget_chars, taken), items=tuple(items), char_count=taken)
+    return sized(
+        Context(
+            sections=(section,),
+            budget_chars=plan.budget_chars,
+            budget_tokens=plan.budget_tokens,
+            left_out=tuple(left),
+            retrievers=retrievers,
+        )
+    )
+
+
+def _said(message: object) -> tuple[str, str]:
+    """Return who says what in a message of any shape that agents use."""
+    if not isinstance(message, dict):
+        return str(getattr(message, "role", "message")), str(getattr(message, "content", message))
+    raw = read_message(cast("dict[str, Any]", message), Counter())
+    if raw is None:
+        return "message", str(cast("object", message))
+    called = ", ".join(call.name or "a tool" for call in raw.calls)
+    parts = [
+        raw.text or "",
+        f"[calls {called}]" if called else "",
+        *[one.content if isinstance(one.content, str) else "" for one in raw.results],
+    ]
+    return raw.role, "\n".join(part for part in parts if part)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from recollect.answers import AccessedFile, HistoryMessage, SearchResult
 from recollect.capture.paths import place_of
-from recollect.checks import checked_count, checked_levels
+from recollect.checks import checked_count, checked_levels, checked_text
 from recollect.compose.fitting import fit_turn
 from recollect.errors import InputError, NotFoundError, StoreBusyError
 from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX, TURNS_PER_PAGE
@@ -255,6 +255,8 @@ class Conversation:
         """
         from recollect.contexts import Wanted  # noqa: PLC0415  only those who compose need it
 
+        if query is not None:
+            checked_text("query", query)
         most = self._memory.settings.agent.memory.max_context_messages
         recent = (
             (_RECENT_ALONE if strategy == "recent" else _RECENT)
@@ -273,7 +275,7 @@ class Conversation:
             other_conversations=other_conversations,
             wait_seconds=wait_seconds,
         )
-        return await self._memory.contexts.of_conversation(await self._memory.get_info(self.id), query, wanted)
+        return await self._memory.contexts.of_conversation(lambda: self._memory.get_info(self.id), query, wanted)
 
     async def summaries(self, level: int | None = None, *, unfolded: bool = False, limit: int | None = None) -> list[Summary]:
         """Return the summaries this conversation shows, what it inherits included, by level and first turn.

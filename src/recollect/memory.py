@@ -10,7 +10,7 @@ import msgspec
 
 from recollect.answers import Forgotten, Recorded, SearchResult, Session, Stats, Verification, session_of
 from recollect.capture.paths import place_of
-from recollect.checks import checked_count, checked_levels, checked_name, checked_text, checked_time
+from recollect.checks import checked_count, checked_levels, checked_name, checked_plain, checked_share, checked_text
 from recollect.clock import RandomIds, SystemClock
 from recollect.conversation import Conversation
 from recollect.distill.metrics import Metrics
@@ -21,10 +21,10 @@ from recollect.mirror import Mirror
 from recollect.model import ConversationInfo, Project, Turn
 from recollect.opening import off_the_loop, settings_of
 from recollect.placing import unplaced
-from recollect.projects import Projects
+from recollect.projects import Projects, filter_of
 from recollect.recorder import Recorder
 from recollect.store import open_store
-from recollect.store.shapes import ConversationFilter, SearchScope, TurnFilter
+from recollect.store.shapes import ConversationFilter, SearchScope
 from recollect.text import shorten
 from recollect.trace.verify import verify_content, verify_store
 from recollect.transfer import rehashed
@@ -311,14 +311,18 @@ class Memory:
         included, `until` not: times, dates or ISO text), a tool it used, a file it touched.
         """
         project_ids = await self._projects.ids(project, cwd)
+        if conversation is not None and project_ids is not None:
+            msg = "search one conversation or one project: give conversation, or project or cwd, not both"
+            raise InputError(msg)
         if project_ids == ():
             return SearchResult(retrievers={"terms": "not run: nothing is recorded in that project", "meaning": "not run: as terms"})
-        where = TurnFilter(
-            agent=agent, tags=self.clean_tags(tags), since=checked_time("since", since), until=checked_time("until", until), tool=tool,
-            file=file,
-        )  # fmt: skip
-        scope = SearchScope(conversation_id=conversation, project_ids=project_ids, levels=checked_levels(levels), where=where)
-        return await self.recall.search(query, scope, limit=limit, semantic=semantic, minimum_score=minimum_score)
+        where = filter_of(self.clean_tags(tags), agent=agent, since=since, until=until, tool=tool, file=file)
+        scope = SearchScope(
+            conversation_id=checked_plain("conversation", conversation), project_ids=project_ids, levels=checked_levels(levels), where=where
+        )
+        return await self.recall.search(
+            query, scope, limit=limit, semantic=semantic, minimum_score=checked_share("minimum_score", minimum_score)
+        )
 
     async def find_similar_conversations(
         self,
@@ -363,8 +367,8 @@ class Memory:
             other_conversations=other_conversations, wait_seconds=wait_seconds, messages=messages,
         )  # fmt: skip
         if conversation is not None:
-            return await self.contexts.of_conversation(await self.get_info(conversation), checked_text("prompt", prompt), wanted)
-        return await self.contexts.of_scope(await self._projects.ids(project, cwd), prompt, wanted)
+            return await self.contexts.of_conversation(lambda: self.get_info(conversation), checked_text("prompt", prompt), wanted)
+        return await self.contexts.of_scope(lambda: self._projects.ids(project, cwd), prompt, wanted)
 
     async def import_conversation(self, document: Any, *, replace: bool = False, new_id: bool = False) -> Conversation:
         """Read an exported conversation back, under its own id, or under a fresh one.

@@ -1,4 +1,4 @@
-"""Which project is meant: by a directory, by the id its sender gave, or by its name."""
+"""Where to look: which project is meant, by directory, id or name, and which of its turns."""
 
 from __future__ import annotations
 
@@ -7,17 +7,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from recollect.capture.paths import place_of
-from recollect.checks import checked_name, checked_text
+from recollect.checks import checked_name, checked_plain, checked_text, checked_time
 from recollect.errors import InputError
 from recollect.identity import identity
 from recollect.limits import PATH_CHARS_MAX
 from recollect.model import Project
+from recollect.store.shapes import TurnFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from recollect.capture.paths import Place
     from recollect.store import Store
+
+
+def filter_of(tags: tuple[str, ...], *, agent: object, since: object, until: object, tool: object, file: object) -> TurnFilter:
+    """Return which turns count; a path is compared as it is kept, without a leading "./"."""
+    path = checked_plain("file", file)
+    return TurnFilter(
+        agent=checked_plain("agent", agent),
+        tags=tags,
+        since=checked_time("since", since),
+        until=checked_time("until", until),
+        tool=checked_plain("tool", tool),
+        file=None if path is None else path.removeprefix("./"),
+    )
 
 
 class Projects:

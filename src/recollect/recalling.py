@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from recollect.distill.metrics import Metrics
     from recollect.store import Store
 
-_HITS_PER_CONVERSATION = 8  # so many hits are looked at for each conversation that is asked for
+_HITS_PER_CONVERSATION = 4
+_CANDIDATES_MAX = 2_000  # so that one long conversation does not hide the others
 _BEST_SHARE = 0.7  # a conversation is as close as its best hit, and as what else there is in it
 _OTHERS_MAX = 3
 
@@ -37,7 +38,9 @@ class Recall:
         self, query: str, scope: SearchScope, *, limit: int, semantic: bool = True, minimum_score: float = 0.0
     ) -> SearchResult:
         """Search one scope."""
-        ask = Ask(query=query, scope=scope, limit=limit, minimum_score=minimum_score)
+        return await self._ask(Ask(query=query, scope=scope, limit=limit, minimum_score=minimum_score), semantic=semantic)
+
+    async def _ask(self, ask: Ask, *, semantic: bool) -> SearchResult:
         result = await search(self._store, self._settings.workspace, ask, self._meaning(semantic=semantic), self._clock.now())
         self._metrics.searched(len(result.hits), result.elapsed_ms / 1_000)
         return result
@@ -63,7 +66,14 @@ class Recall:
         wanted = min(checked_count("limit", limit) * _HITS_PER_CONVERSATION, SEARCH_LIMIT_MAX)
         if not wanted or project_ids == ():
             return []
-        found = await self.search(query, SearchScope(project_ids=project_ids), limit=wanted, semantic=semantic)
+        ask = Ask(
+            query=query,
+            scope=SearchScope(project_ids=project_ids),
+            limit=wanted,
+            per_conversation=_HITS_PER_CONVERSATION,
+            candidates_max=_CANDIDATES_MAX,
+        )
+        found = await self._ask(ask, semantic=semantic)
         groups: dict[str, list[Hit]] = {}
         for hit in found.hits:
             groups.setdefault(hit.conversation_id, []).append(hit)

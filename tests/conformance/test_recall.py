@@ -252,3 +252,59 @@ async def test_what_was_deleted_is_in_no_plane_and_no_count(memory: Memory) -> N
     again = await memory.search("alpha beta", levels=[0], limit=50)
     assert again.retrievers["meaning"] == "ran"
     assert {hit.turn_index for hit in again.hits} >= set(range(11))
+
+
+async def test_common_terms_are_counted_rightly_after_something_was_forgotten(memory: Memory) -> None:
+    """A remembered count must not outlive what it counted."""
+    first = await memory.create_conversation(project="p")
+    for conversation in (first, await memory.create_conversation(project="p")):
+        await conversation.record(messages=[{"role": "user", "content": f"deploy the service {n}"} for n in range(2_400)])
+    assert len((await memory.search("deploy", semantic=False)).hits) == 10
+    await memory.forget(conversation=first.id)
+    hits = (await memory.search("deploy", semantic=False)).hits
+    assert len(hits) == 10
+    assert all(0 < hit.score <= 1 for hit in hits)
+
+
+async def test_as_many_hits_as_asked_for_are_found(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    await conversation.record(messages=[{"role": "user", "content": f"deploy item {n}"} for n in range(700)])
+    for project in ("a", "b"):
+        other = await memory.create_conversation(project=project)
+        await other.record(user="deploy item once", assistant="done")
+    assert len((await memory.search("deploy item", limit=600, semantic=False)).hits) == 600
+    assert len(await memory.find_similar_conversations("deploy item", limit=3)) == 3
+
+
+async def test_a_question_that_only_names_a_time_finds_what_was_then(memory: Memory, clock: ManualClock) -> None:
+    conversation = await memory.create_conversation(project="p")
+    for days in (9, 1):
+        at = clock.now() - timedelta(days=days)
+        await conversation.record(user=f"Paint the fence, {days}", assistant="Painted.", timestamp=at)
+    await memory.distill()
+    assert [hit.question for hit in (await memory.search("what did we do yesterday?", levels=[0])).hits] == ["Paint the fence, 1"]
+
+
+async def test_what_is_forgotten_while_it_is_searched_is_no_hit(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    from recollect.recall.hits import Reader
+
+    conversation = await memory.create_conversation(project="p")
+    await conversation.record(user="giraffe", assistant="tall")
+    read = Reader.read
+
+    async def meanwhile(self: Reader, owners: object) -> None:
+        await memory.forget(conversation=conversation.id)
+        await read(self, owners)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Reader, "read", meanwhile)
+    assert (await memory.search("giraffe")).hits == ()
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"minimum_score": float("nan")}, {"minimum_score": "x"}, {"agent": [1]}, {"conversation": "a", "project": "b"}, {"tool": 3}],
+)
+async def test_arguments_that_make_no_sense_are_refused(memory: Memory, odd: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        await memory.search("x", **odd)  # type: ignore[arg-type]
+    assert (await memory.search("x", agent="\ud800", file="\ud800")).hits == ()

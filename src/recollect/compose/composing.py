@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recollect.compose.context import SECTIONS, Context, Item, LeftOut, Section
-from recollect.compose.rendering import around_chars, heading, markdown
-from recollect.compose.wording import age, age_of, file_lines, hit_body, summary_body, turn_body, worded
+from recollect.compose.rendering import around_chars, heading, sized
+from recollect.compose.wording import age, age_of, file_lines, hit_body, summary_body, turn_body, without_said, worded
 from recollect.distill.cues import cues, is_correction, sets_a_rule
 from recollect.text import shorten
-from recollect.tokens import token_estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from recollect.answers import Hit
     from recollect.compose.context import SectionName
@@ -27,22 +26,34 @@ _HIT_CHARS_MIN = 1_500
 _HITS_PER_SHARE = 4  # one hit takes at most this part of the room, so that others have some
 _CHATTER_CHARS_MAX = 60
 _TOKENS_PER_CHAR_MIN = 0.2
-_FITTING_ROUNDS_MAX = 8
-_SHRINK = 0.97
+_FITTING_ROUNDS_MAX = 9
 _TITLE_CHARS_MAX = 50
+_GOAL_CHARS_MIN = 100  # so much of the goal is in wherever there is room for it at all
 
 
 def composed(material: Material, plan: Plan) -> Context:
     """Return the context, within its budget in characters, and in tokens when one is given."""
     if plan.budget_tokens is None:
         return _Composer(material, plan, plan.budget_chars).context()
-    budget = min(plan.budget_chars, int(plan.budget_tokens / _TOKENS_PER_CHAR_MIN))
+    return fitted(lambda budget_chars: _Composer(material, plan, budget_chars).context(), plan)
+
+
+def fitted(made: Callable[[int], Context], plan: Plan) -> Context:
+    """Return the largest context of those tried that keeps its budget of tokens; halves the distance until it is near."""
+    tokens = plan.budget_tokens
+    largest = plan.budget_chars if tokens is None else min(plan.budget_chars, int(tokens / _TOKENS_PER_CHAR_MIN))
+    best = made(largest)
+    if tokens is None or best.token_estimate <= tokens:
+        return best
+    fits, exceeds, best = 0, largest, made(0)
     for _ in range(_FITTING_ROUNDS_MAX):
-        made = _Composer(material, plan, budget).context()
-        if made.token_estimate <= plan.budget_tokens:
-            return made
-        budget = min(int(made.char_count * plan.budget_tokens / made.token_estimate * _SHRINK), budget - 1)
-    return _Composer(material, plan, 0).context()
+        middle = (fits + exceeds) // 2
+        tried = made(middle)
+        if tried.token_estimate <= tokens:
+            fits, best = middle, tried
+        else:
+            exceeds = middle
+    return best
 
 
 class _Composer:
@@ -88,8 +99,7 @@ class _Composer:
             left_out=tuple(self._left),
             retrievers=self._material.retrievers,
         )
-        text = markdown(context)
-        return msgspec.structs.replace(context, char_count=len(text), token_estimate=token_estimate(text))
+        return sized(context)
 
     # Room
 
@@ -98,7 +108,7 @@ class _Composer:
 
     def _budget_of(self, name: SectionName) -> int:
         """Return what a section may take: its share, and for what is relevant all that the others left."""
-        return self._taken(name) + self._free() if name == "relevant" else self._share(name)
+        return self._taken(name) + self._free() if name == "relevant" else max(self._share(name), self._taken(name))
 
     def _taken(self, name: SectionName) -> int:
         return self._sizes.get(name, 0)
@@ -127,8 +137,7 @@ class _Composer:
             self._leave(_left_item(name, item, "no room is left in the budget of its section"))
             return False
         self._bodies.add(key)
-        if item.kind == "message":
-            self._said.append(key)
+        self._said.append(key)
         shown = msgspec.structs.replace(item, text=made[0], is_cut=made[1])
         self._filled.setdefault(name, []).append(shown)
         self._sizes[name] = self._sizes.get(name, len(heading(name))) + shown.char_count
@@ -141,32 +150,39 @@ class _Composer:
 
     def _goal(self) -> None:
         goal = self._material.goal
-        if goal is not None and goal.text and "goal" in self._plan.shares:
+        if goal is not None and goal.text and self._plan.shares.get("goal"):
             item = _question_item(goal, self._material, "what the conversation set out to do")
-            if self._add("goal", item, f"### turn {goal.turn_index} · you · {age(item.age_seconds)}", goal.text, self._share("goal")):
+            head = f"### turn {goal.turn_index} · you · {age(item.age_seconds)}"
+            least = len(heading("goal")) + len(head) + min(len(goal.text), _GOAL_CHARS_MIN) + 8
+            if self._add("goal", item, head, goal.text, max(self._share("goal"), least)):
                 self._asked.add((goal.conversation_id, goal.turn_index))
 
     def _recent(self) -> None:
         if "recent" not in self._plan.shares:
             return
         messages = 0
+        full: str | None = None if self._plan.recent_messages else "no recent messages are asked for"
         for turn in reversed(self._material.recent):
             messages += sum(message.role in {"user", "assistant"} for message in turn.messages) or 1
-            if self._filled.get("recent") and messages > self._plan.recent_messages:
-                self._leave(_left_item("recent", _turn_item(turn, self._material, ""), "older than the recent messages asked for"))
-                continue
-            self._recent_turn(turn)
+            if full is None and self._filled.get("recent") and messages > self._plan.recent_messages:
+                full = "older than the recent messages asked for"
+            if full is not None:
+                self._leave(_left_item("recent", _turn_item(turn, self._material, ""), full))
+            elif not self._recent_turn(turn):
+                full = "older than a turn for which no room was left"
         self._filled.get("recent", []).reverse()
 
-    def _recent_turn(self, turn: Turn) -> None:
+    def _recent_turn(self, turn: Turn) -> bool:
         place = (turn.conversation_id, turn.index)
         item = _turn_item(turn, self._material, "one of the most recent turns")
         status = "" if turn.status == "complete" else f" · {turn.status}"
         head = f"### turn {turn.index}{status} · {age(item.age_seconds)}"
         body = turn_body(turn, with_question=place not in self._asked)
-        if self._add("recent", item, head, body, self._share("recent")):
-            self._turns.add(place)
-            self._asked.add(place)
+        if not self._add("recent", item, head, body, self._share("recent")):
+            return False
+        self._turns.add(place)
+        self._asked.add(place)
+        return True
 
     def _questions(self) -> None:
         """Show what users asked and demanded earlier: what is to be kept in mind first, chatter last of all."""
@@ -221,8 +237,7 @@ class _Composer:
             elif len(self._filled.get("relevant", ())) >= self._plan.relevant_messages:
                 waiting.append((hit, f"more than the {self._plan.relevant_messages} relevant messages asked for"))
             elif not self._hit(hit, budget):
-                self._left.pop()
-                waiting.append((hit, "no room is left in the budget of its section"))
+                waiting.append((hit, self._left.pop().reason))
         return waiting
 
     def _relevant_again(self, waiting: list[tuple[Hit, str]]) -> list[tuple[Hit, str]]:
@@ -233,14 +248,18 @@ class _Composer:
         if hit.kind == "turn" and hit.turn_index is not None and (hit.conversation_id, hit.turn_index) in self._turns:
             return "the turn is shown already"
         told = [
-            item for item in self._filled.get("summaries", ()) if item.conversation_id == hit.conversation_id and item.kind == "summary"
+            item
+            for section in (self._filled.get("summaries", ()), self._filled.get("relevant", ()))
+            for item in section
+            if item.conversation_id == hit.conversation_id and item.kind == "summary"
         ]
         first = hit.turn_index if hit.first_turn is None else hit.first_turn
         last = hit.turn_index if hit.last_turn is None else hit.last_turn
         if any(_overlap(item.first_turn, item.last_turn, first, last) for item in told):
             return "a summary that is shown tells of it"
-        shown = self._turns | self._asked
-        if hit.kind == "summary" and any(owner == hit.conversation_id and _overlap(index, index, first, last) for owner, index in shown):
+        if hit.kind == "summary" and any(
+            owner == hit.conversation_id and _overlap(index, index, first, last) for owner, index in self._turns
+        ):
             return "a turn it tells of is shown"
         return None
 
@@ -258,7 +277,7 @@ class _Composer:
             first_turn=hit.turn_index if is_turn else hit.first_turn, last_turn=hit.turn_index if is_turn else hit.last_turn,
             age_seconds=hit.age_seconds, score=hit.score, reason=f"relevant: {', '.join(hit.explanation)}",
         )  # fmt: skip
-        body = hit_body(hit, with_question=asked not in self._asked)
+        body = hit_body(hit, with_question=asked not in self._asked, said=self._said)
         item_max = max(budget // _HITS_PER_SHARE, _HIT_CHARS_MIN)
         if not self._add("relevant", item, head, body, budget, item_max):
             return False
@@ -288,19 +307,21 @@ class _Composer:
             return
         own = set() if self._material.info is None else {one.conversation_id for one in self._material.summaries}
         raw = {index for conversation_id, index in self._turns if conversation_id in own}
-        told = {item.id for item in self._filled.get("relevant", ()) if item.kind == "summary"}
+        for item in self._filled.get("relevant", ()):
+            if item.kind == "summary" and item.conversation_id in own and item.first_turn is not None and item.last_turn is not None:
+                raw |= set(range(item.first_turn, item.last_turn + 1))
         for one in sorted(top(self._material.summaries, raw), key=lambda one: -one.last_turn):
-            if one.id not in told:
-                head = f"### turns {one.first_turn}–{one.last_turn} · level {one.level} · {age(age_of(one.created_at, self._material.now))}"
-                self._add("summaries", _summary_item(one, self._material), head, summary_body(one, self._said), budget)
+            head = f"### turns {one.first_turn}–{one.last_turn} · level {one.level} · {age(age_of(one.created_at, self._material.now))}"
+            self._add("summaries", _summary_item(one, self._material), head, summary_body(one, self._said), budget)
         for info in self._material.sessions:
-            if info.summary:
+            told_of = without_said(info.summary or "", self._said)
+            if told_of:
                 head = f"### {info.title or info.id[:8]} · {info.turn_count} turns · {age(age_of(info.updated_at, self._material.now))}"
                 item = Item(
                     kind="conversation", id=info.id, text="", conversation_id=info.id, reason="one of the latest conversations",
                     age_seconds=age_of(info.updated_at, self._material.now),
                 )  # fmt: skip
-                self._add("summaries", item, head, info.summary, budget)
+                self._add("summaries", item, head, told_of, budget)
         self._filled.get("summaries", []).reverse()
 
 

@@ -89,7 +89,7 @@ def rendering_of(known: dict[str, Callable[[Context], Any]], name: str) -> Calla
     """Return the rendering of a name; `InputError` when there is none."""
     from recollect.errors import InputError  # noqa: PLC0415  as above
 
-    if name not in known:
+    if str(name) not in known:
         msg = f"a context renders as {', '.join(known)}, not as {name!r}"
         raise InputError(msg)
     return known[name]

@@ -8,6 +8,7 @@ import msgspec
 
 from recollect.answers import to_json
 from recollect.fence import FENCE_PREFIX, fence_name, fenced
+from recollect.tokens import token_estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +66,13 @@ def markdown(context: Context) -> str:
             parts.append(heading(section.name))
             parts += [item.text + "\n" for item in section.items]
     return fenced(fence_name(), "".join(parts))
+
+
+def sized(context: Context) -> Context:
+    """Return a context with its size: in characters, and in tokens for the costliest name its fence can have."""
+    text = markdown(context)
+    costly = text and fenced(FENCE_PREFIX + "0" * (len(fence_name()) - len(FENCE_PREFIX)), text.split("\n", 1)[1].rsplit("\n", 1)[0])
+    return msgspec.structs.replace(context, char_count=len(text), token_estimate=token_estimate(costly))
 
 
 def messages(context: Context) -> list[dict[str, str]]:

@@ -47,7 +47,7 @@ def age_of(moment: datetime | None, now: datetime) -> float | None:
 
 def worded(head: str, body: str, room: int) -> tuple[str, bool] | None:
     """Return a head line with a quoted body in at most `room` characters, and whether it was cut; None when not even a word fits."""
-    head = harmless(head)
+    head = harmless(" ".join(head.split()))
     whole = f"{head}\n{quoted(body)}" if body.strip() else head
     if len(whole) <= room:
         return whole, False
@@ -91,10 +91,10 @@ def _tool(call: ToolCall) -> str:
     return shorten(f"{call.tool_name} {given}".strip(), _TOOL_CHARS_MAX) + failed
 
 
-def hit_body(hit: Hit, *, with_question: bool) -> str:
+def hit_body(hit: Hit, *, with_question: bool, said: Sequence[str] = ()) -> str:
     """Return a hit in words: the question, the passage that matched when the answer does not hold it, and the answer."""
     if hit.kind == "summary":
-        return hit.passage
+        return "\n".join(line for line in (without_said(line, said) for line in hit.passage.splitlines()) if line)
     said = [f"you: {hit.question}"] if with_question and hit.question else []
     if hit.passage and hit.passage not in hit.question and hit.passage not in hit.answer:
         said.append(f"step: {hit.passage}")
@@ -105,12 +105,16 @@ def hit_body(hit: Hit, *, with_question: bool) -> str:
 
 def summary_body(summary: Summary, said: Sequence[str] = ()) -> str:
     """Return a summary in words, with its findings, files and tools under it; without the sentences that are said elsewhere."""
-    told = " ".join(part for part in _SENTENCE.split(summary.summary) if not _is_said(part, said))
-    lines = [told, f"done: {summary.actions}" if summary.actions else ""]
+    lines = [without_said(summary.summary, said), f"done: {summary.actions}" if summary.actions else ""]
     lines += [f"found: {finding}" for finding in summary.key_findings if not _is_said(finding, said)]
     lines.append(f"files: {', '.join(summary.files_mentioned)}" if summary.files_mentioned else "")
     lines.append(f"tools: {', '.join(summary.tools_used)}" if summary.tools_used else "")
     return "\n".join(line for line in lines if line)
+
+
+def without_said(text: str, said: Sequence[str]) -> str:
+    """Return a text without the sentences that are said elsewhere."""
+    return " ".join(part for part in _SENTENCE.split(text) if not _is_said(part, said))
 
 
 def _is_said(sentence: str, said: Sequence[str]) -> bool:

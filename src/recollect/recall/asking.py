@@ -54,7 +54,7 @@ def _without(text: str, times: tuple[Period, ...]) -> str:
     folded = fold(text)
     for period in times:
         if period.start is not None and len(folded) == len(text):
-            folded = re.sub(re.escape(period.words), " ", folded, flags=re.IGNORECASE)
+            folded = re.sub(rf"\b{re.escape(period.words)}\b", " ", folded, flags=re.IGNORECASE)
     return folded
 
 

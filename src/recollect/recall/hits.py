@@ -23,14 +23,14 @@ _DECIMALS = 6
 _SHARE_DECIMALS = 9  # the shares still sum to the score when they are rounded
 
 
-def unfolded(signals: Signals, order: Sequence[int], limit: int) -> list[int]:
+def unfolded(signals: Signals, order: Sequence[int], limit: int, per_conversation: int | None = None) -> list[int]:
     """Return the first rows without what a better one tells already: a turn of a summary above it, a summary of a turn above it."""
     kept: list[int] = []
     taken: dict[str, list[Found]] = {}
     for row in order:
         owner = signals.owners[row]
         above = taken.setdefault(owner.conversation_id, [])
-        if not any(_overlap(owner, other) for other in above):
+        if len(above) != per_conversation and not any(_overlap(owner, other) for other in above):
             kept.append(row)
             above.append(owner)
         if len(kept) == limit:
@@ -59,6 +59,10 @@ class Reader:
         self._turns |= {turn.id: turn for turn in await self._store.turns.by_id(self._workspace, turns)}
         told = [one.owner_id for one in owners if one.level > 0]
         self._summaries |= {summary.id: summary for summary in await self._store.derived.summaries_by_id(self._workspace, told)}
+
+    def has(self, owner: Found) -> bool:
+        """Tell whether an owner was still there when it was read."""
+        return owner.owner_id in self._turns or owner.owner_id in self._summaries
 
     def is_unanswered(self, owner: Found) -> bool:
         """Tell whether a turn only asks: nobody answered, and no tool ran."""

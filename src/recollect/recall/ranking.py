@@ -67,7 +67,7 @@ def summed(signals: Signals, weights: Weights = CHOSEN, *, with_meaning: bool = 
     kept = 1 + (~has * lending).sum(axis=1)  # who has no neighbour there lends to itself
     alone = np.sum(list(values.values()), axis=0)
     lent = (np.where(has, alone[signals.neighbours], 0.0) * lending).sum(axis=1) if len(alone) else alone
-    level = np.where(signals.is_summary, weights.summary, 1.0)
+    level = weights.summary ** np.array([owner.level for owner in signals.owners], np.float64)
     parts = {name: value * kept * level for name, value in values.items()}
     parts |= {
         "neighbours": lent * level,
@@ -86,9 +86,12 @@ def ordered(signals: Signals, sums: Sums, penalties: Mapping[int, float], rows: 
     return sorted(places, key=lambda row: (-max(float(total[row]) + penalties.get(row, 0.0), 0.0), *_place(signals, row)))
 
 
-def has_evidence(signals: Signals, row: int) -> bool:
-    """Tell whether something speaks for an owner itself: what its neighbours or its age lend is not enough."""
-    return bool(signals.terms[row] > 0 or signals.meaning[row] >= _MEANING_MIN)
+def has_evidence(signals: Signals, row: int, *, only_when: bool = False) -> bool:
+    """Tell whether something speaks for an owner itself: what its neighbours or its age lend is not enough.
+
+    Its time is enough when nothing but a time was asked for.
+    """
+    return bool(signals.terms[row] > 0 or signals.meaning[row] >= _MEANING_MIN or (only_when and signals.time[row] > 0))
 
 
 def _place(signals: Signals, row: int) -> tuple[str, int, int, str]:
@@ -113,8 +116,9 @@ def score_of(total: float) -> float:
 def confidence_of(total: float, signals: Signals, row: int) -> float:
     """Return how likely a hit of such a sum and such evidence is right, as measured (`docs/recall.md`)."""
     raw = _CONFIDENCE[0] + _CONFIDENCE[1] * total + _CONFIDENCE[2] * float(signals.coverage[row])
-    return 1 / (1 + math.exp(-raw)) * _LEVEL_SHARE ** signals.owners[row].level
+    return 1 / (1 + math.exp(-min(max(raw, -_STEEPEST), _STEEPEST))) * _LEVEL_SHARE ** signals.owners[row].level
 
 
 _CONFIDENCE = (-5.0, 0.246, 1.373)  # fitted on half of the benchmark by `bench/recall.py choose`
 _LEVEL_SHARE = 0.9
+_STEEPEST = 50.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -16,13 +17,14 @@ from recollect.recall.weights import CHOSEN, Weights
 from recollect.store.shapes import Probe, SearchScope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from recollect.answers import Hit
     from recollect.distill.embedders import Embedder
     from recollect.recall.ranking import Sums
     from recollect.recall.signals import Signals
+    from recollect.recall.times import Period
     from recollect.store import Store
     from recollect.store.shapes import Candidates
 
@@ -43,6 +45,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     scope: SearchScope
     limit: int
     minimum_score: float = 0.0
+    per_conversation: int | None = None
     weights: Weights = CHOSEN
     candidates_max: int = CANDIDATES_MAX
 
@@ -63,13 +66,16 @@ class _Search:
         self._ask = ask
         self._now = now
         self._asked = asked_of(ask.query, now)
+        self._only_when = bool(self._asked.periods) and not self._asked.terms
+        self._scope = _narrowed(ask.scope, self._asked.periods) if self._only_when else ask.scope
         self._retrievers = {"terms": "ran"}
 
     async def result(self, meaning: Meaning) -> SearchResult:
         started = time.perf_counter()
         model, vector = await self._vector(meaning)
-        probe = Probe(terms=self._asked.terms, model=model, vector=vector, limit=self._ask.candidates_max)
-        found = await self._store.search.candidates(self._workspace, self._ask.scope, probe)
+        limit = max(self._ask.candidates_max, self._ask.limit * 2)
+        probe = Probe(terms=self._asked.terms, model=model, vector=vector, limit=limit)
+        found = await self._store.search.candidates(self._workspace, self._scope, probe)
         self._tell(found, model)
         hits = await self._hits(found, probe) if found.passages else ()
         elapsed_ms = round((time.perf_counter() - started) * 1_000, 3)
@@ -110,10 +116,11 @@ class _Search:
 
         weights = self._ask.weights
         found, signals, sums = await self._scored(found, probe, weights)
-        order = [row for row in ordered(signals, sums, {}) if has_evidence(signals, row)]
-        rows = unfolded(signals, order, self._ask.limit + _SPARE)
+        order = [row for row in ordered(signals, sums, {}) if has_evidence(signals, row, only_when=self._only_when)]
+        rows = unfolded(signals, order, self._ask.limit + _SPARE, self._ask.per_conversation)
         reader = Reader(self._store, self._workspace, self._now)
         await reader.read([signals.owners[row] for row in rows])
+        rows = [row for row in rows if reader.has(signals.owners[row])]  # what is forgotten meanwhile is no hit
         penalties = {row: weights.unanswered for row in rows if reader.is_unanswered(signals.owners[row])}
         final = [ranked(signals, sums, row, penalties.get(row, 0.0)) for row in ordered(signals, sums, penalties, rows)]
         kept = [one for one in final if one.score >= self._ask.minimum_score and one.score > 0][: self._ask.limit]
@@ -130,23 +137,34 @@ class _Search:
         sums = summed(scored, weights, with_meaning=with_meaning)
         if is_whole:
             return found, scored, sums
-        places = _places_around(scored, sums, found, self._ask.limit)
-        more = await self._store.search.of_turns(self._workspace, self._ask.scope, places, probe.model)
+        places = _places_around(scored, sums, found, self._ask)
+        more = await self._store.search.of_turns(self._workspace, self._scope, places, probe.model)
         kept = [one for one in found.passages if one.level]
         found = msgspec.structs.replace(found, passages=(*more, *kept))
         scored = signals(found, asked, probe.vector, self._now)
         return found, scored, summed(scored, weights, with_meaning=with_meaning)
 
 
-def _places_around(signals: Signals, sums: Sums, found: Candidates, limit: int) -> list[tuple[str, int]]:
+def _narrowed(scope: SearchScope, periods: Sequence[Period]) -> SearchScope:
+    """Return a scope of the time that a question asks for, when that is all it asks for."""
+    starts = [period.start for period in periods if period.start is not None]
+    ends = [period.end for period in periods if period.end is not None]
+    if not starts or not ends or scope.where.since is not None or scope.where.until is not None:
+        return scope
+    return msgspec.structs.replace(scope, where=msgspec.structs.replace(scope.where, since=min(starts), until=max(ends)))
+
+
+def _places_around(signals: Signals, sums: Sums, found: Candidates, ask: Ask) -> list[tuple[str, int]]:
     """Return the best turns and their neighbours, by conversation and index, as many as may be looked at."""
     per_turn = found.passage_count / max(found.turn_count, 1)
-    most = max(int(NEIGHBOUR_PASSAGES_MAX / max(per_turn, 1.0)), NEIGHBOURS_MIN, limit * 2)
+    most = max(int(NEIGHBOUR_PASSAGES_MAX / max(per_turn, 1.0)), NEIGHBOURS_MIN, ask.limit * 2)
     total = sums.total
     places: dict[tuple[str, int], None] = {}
+    taken: Counter[str] = Counter()
     for row in (-total).argsort(kind="stable").tolist():
         owner = signals.owners[row]
-        if owner.level == 0:
+        if owner.level == 0 and taken[owner.conversation_id] != ask.per_conversation:
+            taken[owner.conversation_id] += 1
             places |= {(owner.conversation_id, owner.last_turn + distance): None for distance in (0, 1, -1, 2, -2)}
         if len(places) >= most:
             break

@@ -105,7 +105,7 @@ def _owners(passages: Sequence[Found]) -> tuple[list[Found], Places]:
 
 
 def _weights(found: Candidates, terms: Sequence[str]) -> Floats:
-    having = np.array([found.document_frequency.get(term, 0) for term in terms], np.float64)
+    having = np.array([min(found.document_frequency.get(term, 0), found.passage_count) for term in terms], np.float64)
     return np.log(1 + (found.passage_count - having + 0.5) / (having + 0.5))
 
 

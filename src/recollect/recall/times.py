@@ -29,7 +29,8 @@ _DAYS = {
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _UNITS = {
     "day": 1, "days": 1, "jour": 1, "jours": 1, "ngay": 1, "week": 7, "weeks": 7, "semaine": 7, "semaines": 7, "tuan": 7,
-    "month": 30, "months": 30, "mois": 30, "thang": 30, "year": 365, "years": 365, "an": 365, "ans": 365, "nam": 365,
+    "month": 30, "months": 30, "mois": 30, "thang": 30, "year": 365, "years": 365,
+    "an": 365, "ans": 365, "annee": 365, "annees": 365, "nam": 365,
 }  # fmt: skip
 _UNIT = "|".join(_UNITS)
 
@@ -37,13 +38,15 @@ _TODAY = re.compile(r"\b(?:today|this morning|tonight|aujourd'hui|hom nay)\b")
 _YESTERDAY = re.compile(r"\b(?:yesterday|last night|hier|hom qua)\b")
 _WEEKDAY = re.compile(rf"\b(?:last |on )?({'|'.join(_DAYS)})(?: dernier| truoc)?\b")
 _LAST = re.compile(
-    r"\b(?:(?:last|past|previous) (week|month|year)|(?:la |le |l')?(semaine|mois|an) (?:derniere?|passee?)|(tuan|thang|nam) truoc)\b"
+    r"\b(?:(?:last|past|previous) (week|month|year)|(?:la |le |l')?(semaine|mois|annee|an) (?:derniere?|passee?)"
+    r"|(?<!\d )(tuan|thang|nam) truoc)\b"
 )
 _THIS = re.compile(r"\b(?:this (week|month|year)|(?:cette|ce) (semaine|mois)|(tuan|thang|nam) nay)\b")
 _AGO = re.compile(rf"\b(?:(\d+|an?|one|two|three|un|une|deux|trois) ({_UNIT}) (?:ago|truoc)|il y a (\d+|une?|deux|trois) ({_UNIT}))\b")
 _ISO = re.compile(r"\b(\d{4})-(\d{2})(?:-(\d{2}))?\b")
 _DATE = re.compile(
-    rf"\b(?:(?:ngay )?(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? )?({_MONTH})\b(?: (\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d))?(?:,? (?:nam )?(\d{{4}}))?"
+    rf"\b(?:(?:ngay )?(\d{{1,2}})(?:st|nd|rd|th|er)?(?: of)? )?({_MONTH})\b"
+    r"(?: (\d{1,2})(?:st|nd|rd|th)?\b(?!\d))?(?:,? (?:nam )?(\d{4}))?"
 )
 _YEAR = re.compile(r"\b(?:in|of|since|en|nam) (20\d\d)\b")
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "un": 1, "une": 1, "two": 2, "deux": 2, "three": 3, "trois": 3}

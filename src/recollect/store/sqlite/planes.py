@@ -127,7 +127,7 @@ class Planes:
         changed = np.array([row[0] for row in rows], np.int64)
         kept = ~np.isin(self._numbers >> _BLOCK_BITS, changed)
         own = [row for row in rows if row[1] == model and row[2]]
-        self._spoilt = (self._spoilt - {row[0] for row in rows}) | {row[0] for row in rows if not row[1]}
+        self._spoilt = (self._spoilt - {row[0] for row in rows}) | {row[0] for row in rows if row[1] != model}
         heads = [np.frombuffer(row[2], _HEAD) for row in own]
         numbers = [(row[0] << _BLOCK_BITS) + head["place"].astype(np.int64) for row, head in zip(own, heads, strict=True)]
         words = [np.frombuffer(row[3], np.uint8).reshape(len(head), -1).view(np.uint64).T for row, head in zip(own, heads, strict=True)]
@@ -163,7 +163,8 @@ class Planes:
         count = len(found) + len(loose)
         if among is not None:
             found = found[np.isin(self._numbers[found], among)]
-            loose = [number for number in loose if number in set(among.tolist())]
+            allowed = set(among.tolist())
+            loose = [number for number in loose if number in allowed]
         if len(found) > limit:
             asked = signs(vector[None]).view(np.uint64)[0]
             distance = np.zeros(len(found), np.uint16)
@@ -175,7 +176,7 @@ class Planes:
         return Scan([*self._numbers[found].tolist(), *loose], count)
 
     def _unpacked(self, connection: Connection, numbers: Range, last_turn: int, levels: tuple[int, ...] | None) -> list[int]:
-        """Return the numbers of vectors that are in no plane now, because some of their block were deleted."""
+        """Return the numbers of vectors in no plane of their model now: some of their block were deleted, or are of another model."""
         blocks = [block for block in self._spoilt if numbers[0] >> _BLOCK_BITS <= block <= numbers[1] >> _BLOCK_BITS]
         if not blocks:
             return []

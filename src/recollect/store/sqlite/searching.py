@@ -154,20 +154,24 @@ class SqliteSearch:
         """Return the passages of the turns that a filter lets through, and of the summaries that tell of one."""
         rows = self._connection.rows(
             """
-            with wanted as materialized (
+            with file as materialized (
+                select f.pk from code_file f join project p on p.pk = f.project_pk
+                where p.workspace_pk = (select pk from workspace where name = ?1)
+                    and (f.file_path = ?7 or substr(f.file_path, -length(?7) - 1) = '/' || ?7)
+            ),
+            touched as materialized (
+                select k.turn_pk from access a join tool_call k on k.pk = a.tool_call_pk where a.code_file_pk in (select pk from file)
+                union select turn_pk from code_change where code_file_pk in (select pk from file)
+                union select turn_pk from context_file where code_file_pk in (select pk from file)
+            ),
+            wanted as materialized (
                 select t.pk, t.conversation_pk, t.turn_index from turn t join conversation c on c.pk = t.conversation_pk
                 where c.workspace_pk = (select pk from workspace where name = ?1) and (?2 is null or c.agent = ?2)
                     and (?3 is null or exists (select 1 from json_each(c.tags) a join json_each(?3) b on a.value = b.value))
                     and (?4 is null or coalesce(t.ended_at, t.started_at) >= ?4)
                     and (?5 is null or coalesce(t.started_at, t.ended_at) < ?5)
                     and (?6 is null or exists (select 1 from tool_call k where k.turn_pk = t.pk and lower(k.tool_name) = lower(?6)))
-                    and (?7 is null or exists (
-                        select 1 from code_file f
-                        where f.project_pk = c.project_pk and (f.file_path = ?7 or substr(f.file_path, -length(?7) - 1) = '/' || ?7) and (
-                            exists (select 1 from access a join tool_call k on k.pk = a.tool_call_pk
-                                where a.code_file_pk = f.pk and k.turn_pk = t.pk)
-                            or exists (select 1 from code_change x where x.code_file_pk = f.pk and x.turn_pk = t.pk)
-                            or exists (select 1 from context_file x where x.code_file_pk = f.pk and x.turn_pk = t.pk))))
+                    and (?7 is null or t.pk in (select turn_pk from touched))
             )
             select number from passage where turn_pk in (select pk from wanted)
             union all select p.number from passage p join summary s on s.pk = p.summary_pk
@@ -261,7 +265,7 @@ class SqliteSearch:
         key = (self._workspace, term, where.levels_json, *where.ranges)
         known = self._remembered.frequencies.get(key)
         if known is not None and known[1] > postings_max and abs(passages - known[0]) <= known[0] * _DRIFT_MAX:
-            return known[1]
+            return min(round(known[1] * passages / max(known[0], 1)), passages)
         numbers: list[int] = []
         for (first, last), last_turn in where.ranges:
             bindings = (_quoted(term), first, last, last_turn, _ANY_INDEX, where.levels_json)
