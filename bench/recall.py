@@ -47,6 +47,7 @@ _HITS = 60
 _MEASURES = ("R@5", "R@10", "R@20", "cov5k")
 _CATEGORIES = {1: "several turns", 2: "time", 3: "inference", 4: "one turn"}
 _ROUNDS = 260
+_NEWTON_ROUNDS = 30
 _STEPS = {
     "terms": 0.5, "around": 0.5, "meaning": 0.6, "phrase": 0.5, "near": 0.05, "far": 0.05, "session": 0.4, "speaker": 0.4, "time": 0.5,
     "unanswered": 0.3,
@@ -187,13 +188,31 @@ def _chosen(cases: list[_Case]) -> Weights:
     return weights
 
 
+def _confidence(cases: list[_Case], weights: Weights) -> NDArray[np.float64]:
+    """Fit the share of right hits among the first ten, by their sum and the share of the question's words they have."""
+    rows: list[tuple[float, float, float]] = []
+    right: list[bool] = []
+    for one in cases:
+        total = summed(one.signals, weights).total + one.is_question * weights.unanswered
+        for row in np.argsort(-total, kind="stable")[:10].tolist():
+            rows.append((1.0, float(total[row]), float(one.signals.coverage[row])))
+            right.append(bool(one.gold[row]))
+    known, found = np.array(rows), np.array(right, np.float64)
+    fit = np.zeros(3)
+    for _ in range(_NEWTON_ROUNDS):
+        expected = 1 / (1 + np.exp(-known @ fit))
+        curve = (known * (expected * (1 - expected))[:, None]).T @ known
+        fit += np.linalg.solve(curve, known.T @ (found - expected))
+    return fit
+
+
 async def _choose(folder: Path) -> None:
     async with await Memory.open(folder / "locomo.db", worker=False) as memory:
         every = [await _cases(memory, sample) for sample in samples()]
     halves = [[case for cases in every[:_HALF] for case in cases], [case for cases in every[_HALF:] for case in cases]]
     for own, other, name in ((0, 1, "0–4"), (1, 0, "5–9")):
         weights = _chosen(halves[own])
-        print(f"chosen on {name}: {weights}")
+        print(f"chosen on {name}: {weights}; confidence {_confidence(halves[own], weights).round(3)}")
         print(
             f"  there {_figures(halves[own], weights).round(1)}, on the other half {_figures(halves[other], weights).round(1)}", flush=True
         )

@@ -15,7 +15,8 @@ from typing import Any
 from recollect import Memory, messages_to_turns
 
 
-def _transcripts() -> list[list[Any]]:
+def transcripts() -> list[list[Any]]:
+    """Return the messages of real Claude Code transcripts; none when RECOLLECT_DATA is not set."""
     data = os.environ.get("RECOLLECT_DATA")
     found: list[list[Any]] = []
     for path in sorted(Path(data, "samples", "claude-code").rglob("*.jsonl")) if data else []:
@@ -32,13 +33,13 @@ def _transcripts() -> list[list[Any]]:
 
 
 async def _measured(folder: Path) -> dict[str, float]:
-    reads = listed = contexts = with_goal = transcripts = 0
+    reads = listed = contexts = with_goal = recorded = 0
     async with await Memory.open(folder / "m.db", worker=False) as memory:
-        for messages in _transcripts():
+        for messages in transcripts():
             turns = messages_to_turns(messages)
             if len(turns) < 2:
                 continue
-            transcripts += 1
+            recorded += 1
             conversation = await memory.create_conversation(project="samples")
             seen: set[str] = set()
             for turn in turns:
@@ -55,7 +56,7 @@ async def _measured(folder: Path) -> dict[str, float]:
                 await memory.record(turn, conversation=conversation.id)
                 seen |= {one.path for call in turn.tool_calls for one in call.accessed if not one.temporary}
     return {
-        "transcripts": transcripts,
+        "transcripts": recorded,
         "contexts": contexts,
         "contexts_with_the_goal": round(with_goal / contexts, 3) if contexts else 0,
         "repeated_reads": reads,
@@ -65,7 +66,7 @@ async def _measured(folder: Path) -> dict[str, float]:
 
 def measure() -> dict[str, Any]:
     """Measure both."""
-    if not _transcripts():
+    if not transcripts():
         return {"skipped": "RECOLLECT_DATA names no folder with samples"}
     with tempfile.TemporaryDirectory() as folder:
         return asyncio.run(_measured(Path(folder)))

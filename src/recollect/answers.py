@@ -80,6 +80,11 @@ class Hit(Node, frozen=True, kw_only=True):
     stale: bool = False
     explanation: dict[str, float] = msgspec.field(default_factory=dict[str, float])
 
+    @property
+    def span(self) -> tuple[int | None, int | None]:
+        """The first and the last turn it tells of."""
+        return (self.turn_index, self.turn_index) if self.first_turn is None else (self.first_turn, self.last_turn)
+
 
 class SearchResult(Node, frozen=True, kw_only=True):
     """Hits, best first, and for each retriever "ran" or the reason why it did not."""

@@ -88,3 +88,17 @@ def from_iso(text: str) -> datetime:
     """Read what `iso` wrote, or any ISO 8601 time; one without a zone is UTC."""
     moment = datetime.fromisoformat(text)
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+_AGES = ((60, "second"), (60, "minute"), (24, "hour"), (30, "day"), (12, "month"), (10**9, "year"))
+
+
+def ago(seconds: float) -> str:
+    """Return how long ago something was, in words."""
+    amount = max(seconds, 0.0)
+    for size, unit in _AGES:
+        if amount < size:
+            count = int(amount)
+            return f"{count} {unit}{'s' * (count != 1)} ago"
+        amount /= size
+    return "long ago"

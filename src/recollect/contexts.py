@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -19,10 +20,12 @@ from recollect.compose.material import Plan
 from recollect.compose.rendering import around_chars, heading, sized
 from recollect.compose.wording import worded
 from recollect.errors import InputError, StoreError
+from recollect.opening import off_the_loop
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from recollect.answers import SearchResult
     from recollect.clock import Clock
     from recollect.config import Settings
     from recollect.model import ConversationInfo
@@ -90,7 +93,7 @@ class Contexts:
         return await _or_history(made, plan, wanted)
 
     def _gatherer(self, plan: Plan, wanted: Wanted) -> Gatherer:
-        async def search(query: str, scope: SearchScope, limit: int) -> Any:
+        async def search(query: str, scope: SearchScope, limit: int) -> SearchResult:
             return await self._recall.search(query, scope, limit=limit, semantic=wanted.semantic)
 
         return Gatherer(self._store, self._settings.workspace, search, plan, self._clock.now())
@@ -117,7 +120,6 @@ class Contexts:
             shares=shares,
             recent_messages=checked_count("recent_messages", recent),
             relevant_messages=checked_count("relevant_messages", relevant, 500),
-            include_summary=wanted.include_summary,
         )
 
     async def _settled(self, conversation_id: str, seconds: float) -> None:
@@ -132,14 +134,7 @@ class Contexts:
 
 async def _sleep(seconds: float) -> None:
     """Wait without blocking an event loop, if there is one."""
-    import asyncio  # noqa: PLC0415  only those who wait need it
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        time.sleep(seconds)  # noqa: ASYNC251  there is no event loop to block
-    else:
-        await asyncio.sleep(seconds)
+    await off_the_loop(partial(time.sleep, seconds))
 
 
 async def _or_history(made: Callable[[], Awaitable[Context]], plan: Plan, wanted: Wanted) -> Context:

@@ -10,6 +10,7 @@ from recollect.checks import checked_count, checked_levels, checked_text
 from recollect.compose.fitting import fit_turn
 from recollect.errors import InputError, NotFoundError, StoreBusyError
 from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX, TURNS_PER_PAGE
+from recollect.model import ACCESS_ORDER
 from recollect.placing import place_turn
 from recollect.recorder import MovedError
 from recollect.store.shapes import CallFilter, ConversationChange, SearchScope, TurnRange
@@ -31,7 +32,6 @@ _UNFOLDED_MAX = 10
 _RECENT = 5
 _RECENT_ALONE = 10
 _RELEVANT = 10
-_KIND_ORDER = {"write": 0, "read": 1, "search": 2, "list": 3}
 _ACCESSED_LINE_CHARS = 24  # what a listed file costs beside its path: kind, tool and turn
 
 
@@ -210,7 +210,7 @@ class Conversation:
         checked_count("max_chars", max_chars)
         accesses = await self._memory.store.turns.accesses(self._memory.workspace, self.id)
         wanted = [file for file in accesses if temporary or not file.temporary]
-        wanted.sort(key=lambda file: _KIND_ORDER[file.kind])
+        wanted.sort(key=lambda file: ACCESS_ORDER.index(file.kind))
         kept: list[AccessedFile] = []
         room = max_chars
         for file in wanted:

@@ -11,6 +11,7 @@ ConversationStatus = Literal["active", "archived"]
 TurnStatus = Literal["open", "complete", "failed"]
 CallStatus = Literal["success", "failed", "unknown"]
 AccessKind = Literal["read", "write", "search", "list"]
+ACCESS_ORDER: tuple[AccessKind, ...] = ("write", "read", "search", "list")  # what changed something comes first
 Json = Any  # a plain JSON value: None, bool, int, float, str, or lists and string-keyed dicts of them
 
 

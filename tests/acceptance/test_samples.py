@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
-from typing import Any
 
+from bench.transcripts import transcripts
 from recollect import messages_to_turns
 from recollect.sync import Memory
-
-
-def transcripts() -> list[list[Any]]:
-    """Return the messages of real Claude Code transcripts; none when RECOLLECT_DATA is not set."""
-    data = os.environ.get("RECOLLECT_DATA")
-    found: list[list[Any]] = []
-    for path in sorted(Path(data, "samples", "claude-code").rglob("*.jsonl")) if data else []:
-        records: list[Any] = []
-        for line in path.read_text(errors="replace").splitlines():
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(record, dict) and record.get("type") in {"user", "assistant"} and isinstance(record.get("message"), dict):
-                records.append({**record["message"], "timestamp": record.get("timestamp")})
-        found.append(records)
-    return found
 
 
 def test_real_transcripts_are_read_recorded_found_and_intact(tmp_path: Path) -> None:

@@ -33,8 +33,6 @@ _GOAL_CHARS_MIN = 100  # so much of the goal is in wherever there is room for it
 
 def composed(material: Material, plan: Plan) -> Context:
     """Return the context, within its budget in characters, and in tokens when one is given."""
-    if plan.budget_tokens is None:
-        return _Composer(material, plan, plan.budget_chars).context()
     return fitted(lambda budget_chars: _Composer(material, plan, budget_chars).context(), plan)
 
 
@@ -62,15 +60,13 @@ class _Composer:
     def __init__(self, material: Material, plan: Plan, budget_chars: int) -> None:
         self._material = material
         self._plan = plan
-        self._budget = budget_chars
         self._room = max(budget_chars - around_chars(), 0)
         self._filled: dict[SectionName, list[Item]] = {}
         self._sizes: dict[SectionName, int] = {}
         self._left: list[LeftOut] = []
-        self._bodies: set[str] = set()
         self._asked: set[tuple[str, int]] = set()
         self._turns: set[tuple[str, int]] = set()
-        self._said: list[str] = []
+        self._said: dict[str, None] = {}
 
     def context(self) -> Context:
         """Fill the sections, those that must not be missing first; the relevant one takes what the others leave."""
@@ -125,7 +121,7 @@ class _Composer:
     def _add(self, name: SectionName, item: Item, head: str, body: str, budget: int, item_max: int | None = None) -> bool:
         """Put an item in, cut when it is too long; False, and why it was left out, when it cannot be."""
         key = " ".join(body.split())
-        if key and key in self._bodies:
+        if key and key in self._said:
             self._leave(_left_item(name, item, "the same words are shown already"))
             return False
         room = self._left_in(name, budget)
@@ -136,8 +132,7 @@ class _Composer:
         if made is None or (made[1] and not is_first and room < _ITEM_CHARS_MIN):
             self._leave(_left_item(name, item, "no room is left in the budget of its section"))
             return False
-        self._bodies.add(key)
-        self._said.append(key)
+        self._said[key] = None
         shown = msgspec.structs.replace(item, text=made[0], is_cut=made[1])
         self._filled.setdefault(name, []).append(shown)
         self._sizes[name] = self._sizes.get(name, len(heading(name))) + shown.char_count
@@ -189,16 +184,18 @@ class _Composer:
         questions = [
             one for one in self._material.questions if (one.conversation_id, one.turn_index) not in self._asked and one.text.strip()
         ]
-        lasting = [one for one in questions if sets_a_rule(one.text) or is_correction(one.text)]
-        for name, chosen, reason in (
-            ("constraints", lasting, "sets a constraint or corrects something"),
-            ("queries", [one for one in questions if one not in lasting], "one of the last things the user asked for"),
-        ):
-            section: SectionName = "constraints" if name == "constraints" else "queries"
-            if section in self._plan.shares:
-                for one in chosen:
-                    self._question(section, one, reason)
-                self._filled.get(section, []).reverse()
+        lasting: list[Question] = []
+        passing: list[Question] = []
+        for one in questions:
+            (lasting if sets_a_rule(one.text) or is_correction(one.text) else passing).append(one)
+        self._listed("constraints", lasting, "sets a constraint or corrects something")
+        self._listed("queries", passing, "one of the last things the user asked for")
+
+    def _listed(self, section: SectionName, questions: list[Question], reason: str) -> None:
+        if section in self._plan.shares:
+            for one in questions:
+                self._question(section, one, reason)
+            self._filled.get(section, []).reverse()
 
     def _question(self, section: SectionName, one: Question, reason: str) -> None:
         item = _question_item(one, self._material, reason)
@@ -253,8 +250,7 @@ class _Composer:
             for item in section
             if item.conversation_id == hit.conversation_id and item.kind == "summary"
         ]
-        first = hit.turn_index if hit.first_turn is None else hit.first_turn
-        last = hit.turn_index if hit.last_turn is None else hit.last_turn
+        first, last = hit.span
         if any(_overlap(item.first_turn, item.last_turn, first, last) for item in told):
             return "a summary that is shown tells of it"
         if hit.kind == "summary" and any(
@@ -274,8 +270,8 @@ class _Composer:
         asked = (hit.conversation_id, hit.turn_index if hit.turn_index is not None else -1)
         item = Item(
             kind="turn" if is_turn else "summary", id=hit.id, text="", conversation_id=hit.conversation_id,
-            first_turn=hit.turn_index if is_turn else hit.first_turn, last_turn=hit.turn_index if is_turn else hit.last_turn,
-            age_seconds=hit.age_seconds, score=hit.score, reason=f"relevant: {', '.join(hit.explanation)}",
+            first_turn=hit.span[0], last_turn=hit.span[1], age_seconds=hit.age_seconds, score=hit.score,
+            reason=f"relevant: {', '.join(hit.explanation)}",
         )  # fmt: skip
         body = hit_body(hit, with_question=asked not in self._asked, said=self._said)
         item_max = max(budget // _HITS_PER_SHARE, _HIT_CHARS_MIN)
@@ -288,9 +284,8 @@ class _Composer:
 
     def _left_hit(self, hit: Hit, reason: str) -> LeftOut:
         return LeftOut(
-            kind=hit.kind, id=hit.id, section="relevant", conversation_id=hit.conversation_id,
-            first_turn=hit.turn_index if hit.first_turn is None else hit.first_turn,
-            last_turn=hit.turn_index if hit.last_turn is None else hit.last_turn, reason=reason,
+            kind=hit.kind, id=hit.id, section="relevant", conversation_id=hit.conversation_id, first_turn=hit.span[0],
+            last_turn=hit.span[1], reason=reason,
         )  # fmt: skip
 
     def _summaries_size(self) -> int:

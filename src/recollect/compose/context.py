@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from recollect.model import Node
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SectionName = Literal["goal", "constraints", "queries", "recent", "files", "code", "summaries", "relevant", "history"]
 Strategy = Literal["recent", "relevant", "hybrid"]
@@ -80,16 +77,6 @@ class Context(Node, frozen=True, kw_only=True):
 
     def render(self, format: Literal["markdown", "messages", "json"] = "markdown") -> Any:  # noqa: A002  the public name
         """Return the context as Markdown inside a fence of a fresh random name, as chat messages, or as a JSON document."""
-        from recollect.compose.rendering import RENDERINGS  # noqa: PLC0415  this file is data only
+        from recollect.compose.rendering import rendered  # noqa: PLC0415  this file is data only
 
-        return rendering_of(RENDERINGS, format)(self)
-
-
-def rendering_of(known: dict[str, Callable[[Context], Any]], name: str) -> Callable[[Context], Any]:
-    """Return the rendering of a name; `InputError` when there is none."""
-    from recollect.errors import InputError  # noqa: PLC0415  as above
-
-    if str(name) not in known:
-        msg = f"a context renders as {', '.join(known)}, not as {name!r}"
-        raise InputError(msg)
-    return known[name]
+        return rendered(self, format)

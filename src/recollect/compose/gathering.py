@@ -89,7 +89,7 @@ class Gatherer:
             family = await self._store.conversations.family(self._workspace, info.id)
             others = await self._found(prompt, SearchScope(project_ids=(info.project_id,)))
             hits += [hit for hit in (others.hits if others else ()) if hit.conversation_id not in family]
-        hits.sort(key=lambda hit: (-hit.score, hit.conversation_id, hit.turn_index if hit.turn_index is not None else hit.last_turn or 0))
+        hits.sort(key=lambda hit: (-hit.score, hit.conversation_id, hit.span[1] or 0))
         return hits, own.retrievers
 
     async def _goal(self, conversation_id: str, questions: list[Question]) -> Question | None:

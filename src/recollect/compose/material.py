@@ -38,4 +38,3 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     shares: dict[str, float]
     recent_messages: int
     relevant_messages: int
-    include_summary: bool = True

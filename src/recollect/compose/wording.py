@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from recollect.clock import ago
 from recollect.compose.rendering import harmless, quoted
+from recollect.model import ACCESS_ORDER
 from recollect.text import cut, shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from datetime import datetime
 
     from recollect.answers import AccessedFile, Hit
     from recollect.model import Summary, ToolCall, Turn
 
-_STEPS = ((60, "second"), (60, "minute"), (24, "hour"), (30, "day"), (12, "month"), (10**9, "year"))
 _TOOLS_SHOWN_MAX = 12
 _TOOL_CHARS_MAX = 160
 _REASONING_CHARS_MAX = 600
@@ -29,15 +30,7 @@ _KIND_WORDS = {"write": "changed", "read": "read", "search": "searched", "list":
 
 def age(seconds: float | None) -> str:
     """Return how long ago something was, in words."""
-    if seconds is None:
-        return "at an unknown time"
-    amount = max(seconds, 0.0)
-    for size, unit in _STEPS:
-        if amount < size:
-            count = int(amount)
-            return f"{count} {unit}{'s' * (count != 1)} ago"
-        amount /= size
-    return "long ago"
+    return "at an unknown time" if seconds is None else ago(seconds)
 
 
 def age_of(moment: datetime | None, now: datetime) -> float | None:
@@ -91,7 +84,7 @@ def _tool(call: ToolCall) -> str:
     return shorten(f"{call.tool_name} {given}".strip(), _TOOL_CHARS_MAX) + failed
 
 
-def hit_body(hit: Hit, *, with_question: bool, said: Sequence[str] = ()) -> str:
+def hit_body(hit: Hit, *, with_question: bool, said: Collection[str] = ()) -> str:
     """Return a hit in words: the question, the passage that matched when the answer does not hold it, and the answer."""
     if hit.kind == "summary":
         return "\n".join(line for line in (without_said(line, said) for line in hit.passage.splitlines()) if line)
@@ -103,7 +96,7 @@ def hit_body(hit: Hit, *, with_question: bool, said: Sequence[str] = ()) -> str:
     return "\n".join(said)
 
 
-def summary_body(summary: Summary, said: Sequence[str] = ()) -> str:
+def summary_body(summary: Summary, said: Collection[str] = ()) -> str:
     """Return a summary in words, with its findings, files and tools under it; without the sentences that are said elsewhere."""
     lines = [without_said(summary.summary, said), f"done: {summary.actions}" if summary.actions else ""]
     lines += [f"found: {finding}" for finding in summary.key_findings if not _is_said(finding, said)]
@@ -112,19 +105,19 @@ def summary_body(summary: Summary, said: Sequence[str] = ()) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def without_said(text: str, said: Sequence[str]) -> str:
+def without_said(text: str, said: Collection[str]) -> str:
     """Return a text without the sentences that are said elsewhere."""
     return " ".join(part for part in _SENTENCE.split(text) if not _is_said(part, said))
 
 
-def _is_said(sentence: str, said: Sequence[str]) -> bool:
+def _is_said(sentence: str, said: Collection[str]) -> bool:
     words = " ".join(sentence.removeprefix("Asked: ").removeprefix("Answered: ").split())[:_SENTENCE_CHARS_COMPARED].rstrip(".…")
     return len(words) >= _SENTENCE_CHARS_MIN and any(words in text for text in said)
 
 
 def file_lines(files: Sequence[AccessedFile]) -> list[tuple[AccessedFile, str]]:
     """Return a line for each file: writes first, then by folder, the latest first in each."""
-    ordered = sorted(files, key=lambda file: (list(_KIND_WORDS).index(file.kind), _folder(file.path)))
+    ordered = sorted(files, key=lambda file: (ACCESS_ORDER.index(file.kind), _folder(file.path)))
     return [(file, harmless(f"- {_KIND_WORDS[file.kind]} {file.path} ({file.tool_name}, turn {file.turn_index})")) for file in ordered]
 
 

@@ -53,14 +53,13 @@ class Sums(msgspec.Struct, frozen=True):
 
 def summed(signals: Signals, weights: Weights = CHOSEN, *, with_meaning: bool = True) -> Sums:
     """Add up the signals of each owner, and what its neighbours lend it."""
-    own = {"terms": weights.terms, "around": weights.around, "meaning": weights.meaning if with_meaning else 0.0, "phrase": weights.phrase}
-    lost = 0.0 if with_meaning else weights.meaning
-    spread = (weights.terms + weights.around + lost) / (weights.terms + weights.around) if lost else 1.0
+    lexical = weights.terms + weights.around
+    spread = 1.0 if with_meaning or not lexical else (lexical + weights.meaning) / lexical
     values = {
-        "terms": signals.terms * own["terms"] * spread,
-        "around": signals.around * own["around"] * spread,
-        "meaning": signals.meaning * own["meaning"],
-        "phrase": signals.phrase * own["phrase"],
+        "terms": signals.terms * weights.terms * spread,
+        "around": signals.around * weights.around * spread,
+        "meaning": signals.meaning * (weights.meaning if with_meaning else 0.0),
+        "phrase": signals.phrase * weights.phrase,
     }
     lending = np.array([weights.far if abs(distance) > 1 else weights.near for distance in DISTANCES])
     has = signals.neighbours >= 0

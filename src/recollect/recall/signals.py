@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from recollect.clock import from_iso
 from recollect.store.shapes import Found
@@ -19,6 +18,8 @@ from recollect.store.shapes import Found
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
+
+    from numpy.typing import NDArray
 
     from recollect.recall.asking import Asked
     from recollect.store.shapes import Candidates
@@ -53,7 +54,6 @@ class Signals(msgspec.Struct, frozen=True):
     recency: Floats
     coverage: Floats
     neighbours: Places
-    is_summary: NDArray[np.bool_]
 
 
 def signals(found: Candidates, asked: Asked, vector: Sequence[float], now: datetime, *, with_phrases: bool = True) -> Signals:
@@ -87,7 +87,6 @@ def signals(found: Candidates, asked: Asked, vector: Sequence[float], now: datet
         recency=np.array([_recent(one, now) for one in owners]),
         coverage=((pooled > 0) * idf).sum(axis=1) / whole,
         neighbours=neighbours,
-        is_summary=is_summary,
     )
 
 

@@ -23,17 +23,6 @@ class Command(NamedTuple):
     home: str
 
 
-def _score(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        msg = f"{text!r} is no number from 0 to 1"
-        raise argparse.ArgumentTypeError(msg)
-    return value
-
-
 def _whole(text: str) -> int:
     """Read a number of things."""
     if not text.isdecimal() or len(text) > _DIGITS_MAX:
@@ -154,7 +143,7 @@ def _search(parser: Parser) -> None:
     parser.add_argument("--until", metavar="DATE", help="only turns before a day or time")
     parser.add_argument("--tool", metavar="NAME", help="only turns that used this tool")
     parser.add_argument("--file", metavar="PATH", help="only turns that touched this file")
-    parser.add_argument("--min-score", type=_score, default=0.0, metavar="X", help="only hits of at least this score, from 0 to 1")
+    parser.add_argument("--min-score", type=float, default=0.0, metavar="X", help="only hits of at least this score, from 0 to 1")
     parser.add_argument("--explain", action="store_true", help="say what each signal contributed")
     _limit(parser, 10, "hits")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from recollect.answers import to_json
+from recollect.clock import ago
 from recollect.text import terms
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-_STEPS = ((60, "second"), (60, "minute"), (24, "hour"), (30, "day"), (12, "month"), (10**9, "year"))
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 _THOUSAND = 1_000
 _PROGRESS_SECONDS = 0.2
@@ -108,15 +108,8 @@ def age(moment: datetime | None, now: datetime) -> str:
     """Return how long ago something was, in words."""
     if moment is None:
         return "unknown"
-    amount = max((now - moment).total_seconds(), 0.0)
-    if amount < 1:
-        return "now"
-    for size, unit in _STEPS:
-        if amount < size:
-            count = int(amount)
-            return f"{count} {unit}{'s' * (count != 1)} ago"
-        amount /= size
-    return "long ago"
+    seconds = (now - moment).total_seconds()
+    return "now" if seconds < 1 else ago(seconds)
 
 
 def count(number: int, noun: str) -> str:

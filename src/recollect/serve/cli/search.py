@@ -88,7 +88,7 @@ async def similar(memory: Memory, options: Namespace) -> int:
     wanted = frozenset(asked_of(query, memory.clock.now()).terms)
     for n, one in enumerate(found, 1):
         info = one.conversation
-        path = " › ".join(part for part in (info.project, info.title or info.id[:8]) if part)
+        path = _path(info.project, info.title, info.id)
         head = (
             f"{n:<2} {one.score:.2f}  {one_line(path, 60)} · {count(info.turn_count, 'turn')} · {age(info.updated_at, memory.clock.now())}"
         )
@@ -97,6 +97,10 @@ async def similar(memory: Memory, options: Namespace) -> int:
         print(" " * _INDENT + marked(one_line(safe(told), width() - _INDENT), wanted))
     print(styled(f"{count(len(found), 'conversation')} shown", "dim"))
     return 0 if found else 1
+
+
+def _path(project: str, title: str | None, conversation_id: str) -> str:
+    return " › ".join(part for part in (project, title or conversation_id[:8]) if part)
 
 
 def _levels(given: str | None) -> list[int] | None:
@@ -112,7 +116,7 @@ def _levels(given: str | None) -> list[int] | None:
 def _print(result: SearchResult, query: str, memory: Memory, *, explain: bool) -> None:
     wanted = frozenset(asked_of(query, memory.clock.now()).terms)
     for n, hit in enumerate(result.hits, 1):
-        path = " › ".join(part for part in (hit.project, hit.conversation_title or hit.conversation_id[:8]) if part)
+        path = _path(hit.project, hit.conversation_title, hit.conversation_id)
         place = f"turn {hit.turn_index}" if hit.kind == "turn" else f"summary of turns {hit.first_turn}–{hit.last_turn} · level {hit.level}"
         head = f"{n:<2} {hit.score:.2f}  {place} · {age(hit.timestamp, memory.clock.now())} · {one_line(path, 60)}"
         found_by = f"[{', '.join(hit.explanation)}]"

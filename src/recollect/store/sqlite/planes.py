@@ -64,8 +64,7 @@ def pack(connection: Connection, model: str, numbers: Iterable[int]) -> None:
     stamp = int(connection.value("select coalesce(max(stamp), 0) + 1 from plane"))
     for block, own in touched.items():
         held = connection.row("select heads, bits from plane where block = ? and model = ?", (block, model))
-        fresh = _rows(connection, model, own if held is not None else None, block)
-        heads, bits = fresh
+        heads, bits = _rows(connection, model, own if held is not None else None, block)
         if held is not None:
             old = np.frombuffer(held[0], _HEAD)
             kept = ~np.isin(old["place"], heads["place"])
@@ -105,8 +104,8 @@ class Scan(msgspec.Struct, frozen=True):
 class Planes:
     """The planes of one file and one model, as far as this process has read them."""
 
-    def __init__(self) -> None:
-        self._model = ""
+    def __init__(self, model: str) -> None:
+        self.model = model
         self._seen = 0
         self._spoilt: set[int] = set()
         self._numbers: Numbers = np.zeros(0, np.int64)
@@ -114,20 +113,19 @@ class Planes:
         self._turns: NDArray[np.int32] = np.zeros(0, np.int32)
         self._words: Words = np.zeros((0, 0), np.uint64)
 
-    def refresh(self, connection: Connection, model: str) -> None:
+    def refresh(self, connection: Connection) -> None:
         """Read what has changed since the last time."""
         newest = int(connection.value("select coalesce(max(stamp), 0) from plane"))
-        if model != self._model or newest < self._seen:
-            self.__init__()
-            self._model = model
+        if newest < self._seen:  # another file has taken the place of the one that was read
+            self.__init__(self.model)
         if newest == self._seen:
             return
         rows = connection.rows("select block, model, heads, bits from plane where stamp > ? order by block", (self._seen,))
         self._seen = newest
         changed = np.array([row[0] for row in rows], np.int64)
         kept = ~np.isin(self._numbers >> _BLOCK_BITS, changed)
-        own = [row for row in rows if row[1] == model and row[2]]
-        self._spoilt = (self._spoilt - {row[0] for row in rows}) | {row[0] for row in rows if row[1] != model}
+        own = [row for row in rows if row[1] == self.model and row[2]]
+        self._spoilt = (self._spoilt - {row[0] for row in rows}) | {row[0] for row in rows if row[1] != self.model}
         heads = [np.frombuffer(row[2], _HEAD) for row in own]
         numbers = [(row[0] << _BLOCK_BITS) + head["place"].astype(np.int64) for row, head in zip(own, heads, strict=True)]
         words = [np.frombuffer(row[3], np.uint8).reshape(len(head), -1).view(np.uint64).T for row, head in zip(own, heads, strict=True)]
@@ -187,6 +185,6 @@ class Planes:
             where e.number between ?2 and ?3 and e.model = ?4 and p.last_turn <= ?5
                 and (?6 is null or p.level in (select value from json_each(?6)))
             """,
-            (as_json(blocks), *numbers, self._model, last_turn, None if levels is None else as_json(levels)),
+            (as_json(blocks), *numbers, self.model, last_turn, None if levels is None else as_json(levels)),
         )
         return [row[0] for row in rows]

@@ -17,12 +17,12 @@ class Remembered:
         self.frequencies: dict[tuple[Any, ...], tuple[int, int]] = {}
         self._planes: Planes | None = None
 
-    def planes(self) -> Planes:
-        """Return the planes, empty before meaning is first asked for."""
-        if self._planes is None:
+    def planes(self, model: str) -> Planes:
+        """Return the planes of a model, empty before it is first asked for."""
+        if self._planes is None or self._planes.model != model:
             from recollect.store.sqlite.planes import Planes  # noqa: PLC0415  only those who search by meaning need NumPy
 
-            self._planes = Planes()
+            self._planes = Planes(model)
         return self._planes
 
     def remember(self, key: tuple[Any, ...], passages: int, count: int) -> None:

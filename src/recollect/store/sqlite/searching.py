@@ -242,30 +242,26 @@ class SqliteSearch:
         """Return how many passages have each term, and the passages that have the most of what is asked for by rarity."""
         frequency: dict[str, int] = {}
         weights: defaultdict[int, float] = defaultdict(float)
-        postings_max = max(_POSTINGS_MAX, probe.limit)
+        allowed = None if where.among is None else set(where.among)
         for term in probe.terms:
-            found = self._having(term, where, passages, postings_max)
-            frequency[term] = found if isinstance(found, int) else len(found)
-            if not isinstance(found, int):
-                rarity = math.log(1 + (passages - len(found) + 0.5) / (len(found) + 0.5))
-                for number in found:
+            count, having = self._having(term, where, passages, max(_POSTINGS_MAX, probe.limit))
+            frequency[term] = count
+            rarity = math.log(1 + (passages - count + 0.5) / (count + 0.5))
+            for number in having:
+                if allowed is None or number in allowed:
                     weights[number] += rarity
-        if where.among is not None:
-            allowed = set(where.among)
-            weights = defaultdict(float, {number: weight for number, weight in weights.items() if number in allowed})
         if not weights and any(frequency.values()):
-            return frequency, self._newest(
-                where, min((term for term in frequency if frequency[term]), key=frequency.__getitem__), probe.limit
-            )
+            rarest = min((term for term in frequency if frequency[term]), key=frequency.__getitem__)
+            return frequency, self._newest(where, rarest, probe.limit)
         best = sorted(weights, key=lambda number: (-weights[number], number)) if len(weights) > probe.limit else list(weights)
         return frequency, best[: probe.limit]
 
-    def _having(self, term: str, where: _Where, passages: int, postings_max: int) -> list[int] | int:
-        """Return the passages that have a term, or how many when it is common; those are counted again only when the area has changed."""
+    def _having(self, term: str, where: _Where, passages: int, postings_max: int) -> tuple[int, list[int]]:
+        """Return how many passages have a term, and which, unless it is common; those are counted again when the area has changed."""
         key = (self._workspace, term, where.levels_json, *where.ranges)
         known = self._remembered.frequencies.get(key)
         if known is not None and known[1] > postings_max and abs(passages - known[0]) <= known[0] * _DRIFT_MAX:
-            return min(round(known[1] * passages / max(known[0], 1)), passages)
+            return min(round(known[1] * passages / max(known[0], 1)), passages), []
         numbers: list[int] = []
         for (first, last), last_turn in where.ranges:
             bindings = (_quoted(term), first, last, last_turn, _ANY_INDEX, where.levels_json)
@@ -273,13 +269,13 @@ class SqliteSearch:
             if len(numbers) > postings_max:
                 break
         if len(numbers) <= postings_max:
-            return numbers
+            return len(numbers), numbers
         count = sum(
             int(self._connection.value(_COUNT, (_quoted(term), first, last, last_turn, _ANY_INDEX, where.levels_json)))
             for (first, last), last_turn in where.ranges
         )
         self._remembered.remember(key, passages, count)
-        return count
+        return count, []
 
     def _newest(self, where: _Where, term: str, limit: int) -> list[int]:
         """Return the newest passages of a term so common that it ranks nothing."""
@@ -294,8 +290,8 @@ class SqliteSearch:
         import numpy as np  # noqa: PLC0415  only those who search by meaning need it
 
         vector = np.array(probe.vector, np.float32)
-        planes = self._remembered.planes()
-        planes.refresh(self._connection, probe.model or "")
+        planes = self._remembered.planes(probe.model or "")
+        planes.refresh(self._connection)
         among = None if where.among is None else np.array(where.among, np.int64)
         scan = planes.scan(self._connection, where.ranges, where.levels, among, vector, probe.limit * _SIGNS_PER_VECTOR)
         if len(scan.numbers) <= probe.limit:
