@@ -84,6 +84,7 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
+@lru_cache(maxsize=1_024)
 def from_iso(text: str) -> datetime:
     """Read what `iso` wrote, or any ISO 8601 time; one without a zone is UTC."""
     moment = datetime.fromisoformat(text)

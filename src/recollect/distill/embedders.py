@@ -5,6 +5,7 @@ NumPy is imported here and where vectors are searched, never when Recollect is i
 
 from __future__ import annotations
 
+from array import array
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -16,7 +17,7 @@ import numpy as np
 from recollect.text import fold, parts_of, raw_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -70,8 +71,8 @@ class StaticEmbedder:
         table = np.memmap(stem.with_suffix(".bin"), np.uint8, "r")
         self._scales = np.asarray(table[: 2 * rows]).view("<f2").astype(np.float32)
         self._table = np.asarray(table[2 * rows :]).view(np.int8).reshape(rows, about.dim)
-        self._rarities: dict[int, float] = {}
-        self._remembered: dict[str, tuple[list[int], list[float]]] = {}
+        self._rarities: dict[str, float] = {}
+        self._lexicon = _Lexicon(self._rows_of)
 
     async def embed(self, texts: Sequence[str]) -> Matrix:
         """Return one row a text."""
@@ -86,26 +87,17 @@ class StaticEmbedder:
 
     def rarity(self, term: str) -> float:
         """Return how much a known term weighs, which is how rarely it says nothing; unknown ones weigh most of all."""
-        row = self._row_of.get(term)
-        if row is None:
+        if term not in self._row_of:
             return _UNKNOWN_WEIGHT
-        if row not in self._rarities:
-            self._rarities[row] = float(self._scales[row] * np.linalg.norm(self._table[row].astype(np.float32)))
-        return self._rarities[row]
+        if term not in self._rarities:
+            row = self._row_of[term]
+            self._rarities[term] = float(self._scales[row] * np.linalg.norm(self._table[row].astype(np.float32)))
+        return self._rarities[term]
 
     def _fill(self, rows: Matrix, texts: Sequence[str]) -> None:
-        cells: list[int] = []
-        weights: list[float] = []
-        ends: list[int] = []
-        for text in texts:
-            for raw in raw_tokens(fold(text)):
-                own, weighed = self._remembered.get(raw) or self._learnt(raw)
-                cells += own
-                weights += weighed
-            ends.append(len(cells))
-        owners = np.repeat(np.arange(len(texts)), np.diff(ends, prepend=0))
-        distinct, place = np.unique(owners * len(self._table) + np.array(cells, np.int64), return_inverse=True)
-        summed = np.bincount(place, np.array(weights), len(distinct))
+        owners, cells, weights = self._lexicon.cells([raw_tokens(fold(text)) for text in texts])
+        distinct, place = np.unique(owners * len(self._table) + cells, return_inverse=True)
+        summed = np.bincount(place, weights, len(distinct))
         damped = np.where(summed > 1, np.sqrt(np.maximum(summed, 1)), summed).astype(np.float32)
         table_rows = distinct % len(self._table)
         damped *= self._scales[table_rows]
@@ -116,7 +108,7 @@ class StaticEmbedder:
                 vector = damped[first:last] @ self._table[table_rows[first:last]].astype(np.float32)
                 rows[n] = vector / max(float(np.sqrt(vector @ vector)), 1e-12)
 
-    def _learnt(self, raw: str) -> tuple[list[int], list[float]]:
+    def _rows_of(self, raw: str) -> tuple[list[int], list[float]]:
         """Return the rows of a raw token and their weights: 1 for a known term, shared among the n-grams of an unknown one."""
         rows: list[int] = []
         weights: list[float] = []
@@ -129,9 +121,6 @@ class StaticEmbedder:
             hashes = _grams(term)
             rows += [len(self._row_of) + one % self._buckets for one in hashes]
             weights += [1.0 / len(hashes)] * len(hashes)
-        if len(self._remembered) >= _TOKENS_REMEMBERED_MAX:
-            self._remembered.clear()
-        self._remembered[raw] = rows, weights
         return rows, weights
 
     def _terms(self, raw: str) -> list[str]:
@@ -143,6 +132,35 @@ class StaticEmbedder:
             return [flat] if flat.isalpha() and flat in self._row_of else parts
         whole = low.removesuffix("'s").strip("_.-")
         return [*parts, whole] if len(parts) > 1 and whole in self._row_of else parts
+
+
+class _Lexicon(dict[str, int]):
+    """Raw token → its number; the rows of a number and their weights stand one after the other in two flat lists."""
+
+    def __init__(self, rows_of: Callable[[str], tuple[list[int], list[float]]]) -> None:
+        super().__init__()
+        self._rows_of = rows_of
+        self._rows, self._weights, self._ends = array("q"), array("d"), array("q", [0])
+
+    def __missing__(self, raw: str) -> int:
+        rows, weights = self._rows_of(raw)
+        self._rows.extend(rows)
+        self._weights.extend(weights)
+        self._ends.append(len(self._rows))
+        number = self[raw] = len(self)
+        return number
+
+    def cells(self, texts: Sequence[Sequence[str]]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Return the rows that the tokens of texts stand for, each with its text and its weight."""
+        if len(self) >= _TOKENS_REMEMBERED_MAX:
+            self.clear()
+            self._rows, self._weights, self._ends = array("q"), array("d"), array("q", [0])
+        numbers = np.array([self[raw] for tokens in texts for raw in tokens], np.int64)
+        ends = np.frombuffer(self._ends, np.int64)
+        counts = ends[numbers + 1] - ends[numbers]
+        owners = np.repeat(np.repeat(np.arange(len(texts)), [len(tokens) for tokens in texts]), counts)
+        places = np.repeat(ends[numbers + 1] - np.cumsum(counts), counts) + np.arange(len(owners))
+        return owners, np.frombuffer(self._rows, np.int64)[places], np.frombuffer(self._weights, np.float64)[places]
 
 
 def _grams(term: str) -> list[int]:

@@ -160,8 +160,10 @@ def _scores(candidates: Sequence[_Candidate], vectors: Matrix, embedder: StaticE
 
 def _informative(text: str, embedder: StaticEmbedder) -> float:
     """Return, from 0 to 1, how much the words of a sentence tell apart: many rare ones are better than few."""
-    words = {part for raw in raw_tokens(fold(text)) for part in _parts(raw)}
-    weight = sum(max(embedder.rarity(word) - 1.0, 0.0) for word in words)
+    weights: dict[str, float] = {}
+    for raw in set(raw_tokens(fold(text))):
+        weights.update(_weighed(embedder, raw))
+    weight = sum(sorted(weights.values()))
     return weight / (weight + 8.0)
 
 
@@ -229,28 +231,30 @@ def _topics(candidates: Sequence[_Candidate], embedder: StaticEmbedder) -> tuple
     """Return what it is about: words that are frequent here and rare elsewhere, as they are written most often."""
     said: Counter[str] = Counter()
     for candidate in candidates:
-        said.update(set(raw_tokens(_PATH.sub(" ", candidate.text))))
-    spelled: dict[str, Counter[str]] = {}
-    for raw, times in said.items():
+        said.update(set(raw_tokens(_PATH.sub(" ", candidate.text) if "/" in candidate.text else candidate.text)))
+    usual: dict[str, str] = {}  # term → how it is written most often
+    total: Counter[str] = Counter()
+    for raw in sorted(said, key=lambda raw: (-said[raw], raw.lower(), raw)):
         term = _term(raw)
-        if term and len(raw) >= _TOPIC_CHARS_MIN and not raw.isdecimal():
-            spelled.setdefault(term, Counter())[raw] = times
-    weighed = {
-        term: spellings.total() * max(embedder.rarity(fold(_usual(spellings)).lower()) - 1.0, 0.1) for term, spellings in spelled.items()
-    }
+        if term:
+            usual.setdefault(term, raw)
+            total[term] += said[raw]
+    weighed = {term: times * _topical(embedder, usual[term]) for term, times in total.items()}
     best = sorted(weighed, key=lambda term: (-weighed[term], term))[:_TOPICS_MAX]
-    return tuple(_usual(spelled[term]) for term in best)
+    return tuple(usual[term] for term in best)
 
 
 @lru_cache(maxsize=50_000)
-def _parts(raw: str) -> tuple[str, ...]:
-    return tuple(parts_of(raw))
+def _weighed(embedder: StaticEmbedder, raw: str) -> tuple[tuple[str, float], ...]:
+    return tuple((part, max(embedder.rarity(part) - 1.0, 0.0)) for part in parts_of(raw))
 
 
 @lru_cache(maxsize=50_000)
 def _term(raw: str) -> str:
-    return next(iter(terms(raw)), "")
+    """Return what a token is counted as, or nothing when it is no topic."""
+    return "" if len(raw) < _TOPIC_CHARS_MIN or raw.isdecimal() else next(iter(terms(raw)), "")
 
 
-def _usual(spellings: Counter[str]) -> str:
-    return min(spellings, key=lambda raw: (-spellings[raw], raw.lower(), raw))
+@lru_cache(maxsize=50_000)
+def _topical(embedder: StaticEmbedder, raw: str) -> float:
+    return max(embedder.rarity(fold(raw).lower()) - 1.0, 0.1)

@@ -24,9 +24,9 @@ class Metrics:
         self._add("search", 1, seconds)
         self._add("search_hit", bool(hits), 0.0)
 
-    def summarised(self, seconds: float) -> None:
-        """Count a summary."""
-        self._add("summarize", 1, seconds)
+    def summarised(self, summaries: int, seconds: float) -> None:
+        """Count summaries."""
+        self._add("summarize", summaries, seconds)
 
     def embedded(self, passages: int, seconds: float) -> None:
         """Count passages that were embedded."""

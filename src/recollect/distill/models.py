@@ -38,6 +38,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     level: int
     text: str
     facts: Told
+    turn_count: int
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

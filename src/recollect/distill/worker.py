@@ -44,8 +44,9 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 LEASE_SECONDS = 120.0
-_PASSAGES_PER_PAGE = 256
+_PASSAGES_PER_PAGE = 512
 _WINDOWS_PER_STEP = 50
+_WINDOWS_AT_ONCE = 10
 _LOOK_SECONDS = 0.25
 _ERROR_CHARS_MAX = 300
 _VECTORS_REMEMBERED_MAX = 10_000
@@ -234,14 +235,16 @@ class Worker:
     async def _summarise(self, lease: Lease) -> None:
         made = 0
         while windows := await self._due(lease.conversation_id):
-            for window in windows:
+            at_once = _WINDOWS_AT_ONCE if self._model is None else 1  # what a model wrote is kept before it is asked again
+            for first in range(0, len(windows), at_once):
                 if made >= _WINDOWS_PER_STEP:  # others wait, too
                     await self._store.jobs.wake(self._workspace, lease.conversation_id, "summarize", self._clock.now())
                     return
                 await self._beat(lease)
-                if not await self._written(lease, window):
-                    break  # what it covers changed meanwhile: look again
-                made += 1
+                written = await self._written(lease, windows[first : first + at_once])
+                made += written
+                if not written:
+                    break  # what is covered changed meanwhile: look again
         await self._tell(lease, made=made > 0)
 
     async def _due(self, conversation_id: str) -> list[Window]:
@@ -253,32 +256,33 @@ class Worker:
             windows = windows or fold_windows(shown, level, self._triggers)
         return windows
 
-    async def _written(self, lease: Lease, window: Window) -> bool:
-        """Summarise a window; False when what it covers has changed meanwhile."""
+    async def _written(self, lease: Lease, windows: Sequence[Window]) -> int:
+        """Summarise windows of one level, all or none; 0 when what they cover has changed meanwhile."""
         started = time.perf_counter()
-        unless: dict[str, str | int] = {}
-        if window.level == 1:
-            turns = await self._store.turns.by_id(self._workspace, list(window.source_ids))
-            if len(turns) != len(window.source_ids):
-                return False
-            unless = {turn.id: turn.content_hash for turn in turns}
-            facts = summarise_turns(turns)
-            text, count = turns_text(turns), len(turns)
+        sources = [source for window in windows for source in window.source_ids]
+        if windows[0].level == 1:
+            turns = await self._store.turns.by_id(self._workspace, sources)
+            unless: dict[str, str | int] = {turn.id: turn.content_hash for turn in turns}
+            asked = [_of_turns(window, turns) for window in windows if len(turns) == len(sources)]
         else:
-            low = await self._store.derived.summaries_by_id(self._workspace, list(window.source_ids))
-            if len(low) != len(window.source_ids):
-                return False
+            low = await self._store.derived.summaries_by_id(self._workspace, sources)
             unless = {one.id: checksum(one) for one in low}
-            facts = fold_summaries(low, await self._actions(lease.conversation_id, window))
-            text, count = summaries_text(low), sum(one.turn_count for one in low)
-        told, author = await self._told(lease, Asked(level=window.level, text=text, facts=facts))
-        summary = self._summary(lease.conversation_id, window, told, author, count)
-        written = await self._store.derived.put_summaries(self._workspace, [summary], lease=lease, unless=unless)
-        if written:
-            self._metrics.summarised(time.perf_counter() - started)
-        else:
+            asked = [
+                _of_summaries(window, low, await self._actions(lease.conversation_id, window))
+                for window in windows
+                if len(low) == len(sources)
+            ]
+        summaries = [
+            self._summary(lease.conversation_id, window, *await self._told(lease, one), one.turn_count)
+            for window, one in zip(windows, asked, strict=False)
+        ]
+        if not summaries:
+            return 0
+        if not await self._store.derived.put_summaries(self._workspace, summaries, lease=lease, unless=unless):
             await self._beat(lease, surely=True)  # tells a lost lease from a changed turn
-        return written
+            return 0
+        self._metrics.summarised(len(summaries), time.perf_counter() - started)
+        return len(summaries)
 
     async def _told(self, lease: Lease, asked: Asked) -> tuple[Told, str]:
         """Return what the model says, or the extractive summary when there is none or it is of no use; and who wrote it."""
@@ -333,6 +337,17 @@ class Worker:
 
 
 _RECENT_TURNS_MAX = 3
+
+
+def _of_turns(window: Window, turns: Sequence[Turn]) -> Asked:
+    own = [turn for turn in turns if turn.id in window.source_ids]
+    return Asked(level=window.level, text=turns_text(own), facts=summarise_turns(own), turn_count=len(own))
+
+
+def _of_summaries(window: Window, summaries: Sequence[Summary], actions: Actions) -> Asked:
+    own = [one for one in summaries if one.id in window.source_ids]
+    facts = fold_summaries(own, actions)
+    return Asked(level=window.level, text=summaries_text(own), facts=facts, turn_count=sum(one.turn_count for one in own))
 
 
 def _size(summary: Summary) -> SummarySize:

@@ -93,15 +93,16 @@ class Derived:
 async def _put_summaries(
     transaction: Transaction, workspace: str, summaries: list[Summary], lease: Lease | None, unless: Mapping[str, str | int] | None
 ) -> bool:
+    if lease is not None and not await transaction.jobs.holds(lease):
+        return False
+    if unless and await _standing(transaction, summaries[0].level, list(unless)) != dict(unless):
+        return False
+    owners = {owner: await existing(transaction, workspace, owner) for owner in dict.fromkeys(one.conversation_id for one in summaries)}
     for summary in summaries:
-        held = await existing(transaction, workspace, summary.conversation_id)
-        if lease is not None and not await transaction.jobs.holds(lease):
-            return False
-        if unless and await _standing(transaction, summary.level, list(unless)) != dict(unless):
-            return False
         await transaction.derived.put_summary(summary, checksum(summary), summary_passages(summary))
+    for owner, held in owners.items():
         if lease is not None:
-            await transaction.jobs.wake(summary.conversation_id, "embed", held.conversation.updated_at)
+            await transaction.jobs.wake(owner, "embed", held.conversation.updated_at)
     return True
 
 

@@ -10,7 +10,7 @@ def test_counts_times_and_the_share_of_searches_that_found_something() -> None:
     metrics.recorded(2, 0.004)
     metrics.searched(3, 0.010)
     metrics.searched(0, 0.030)
-    metrics.summarised(0.5)
+    metrics.summarised(1, 0.5)
     metrics.embedded(10, 0.02)
     metrics.fell_back()
     metrics.worker_failed("OSError: away")
