@@ -10,7 +10,9 @@ export RECOLLECT_DATA ?= $(wildcard $(CURDIR)/../shared)
 
 .PHONY: run demo test lint types unit bench soak setup clean generate neo4j neo4j-jars
 
-run: demo
+# the tour, and then the same memory over HTTP until it is stopped
+run: setup
+	.venv/bin/recollect demo --serve
 
 demo: setup
 	.venv/bin/recollect demo

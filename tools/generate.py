@@ -9,6 +9,7 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args, get_origin
 
 import msgspec
 
@@ -19,8 +20,10 @@ SOURCE = ROOT / "src" / "recollect"
 
 MEMORY = (
     "create_conversation", "load_conversation", "list_conversations", "projects", "sessions", "record", "search", "context",
-    "find_similar_conversations", "import_conversation", "forget", "verify", "stats", "save", "distill",
+    "find_similar_conversations", "import_conversation", "save", "distill",
 )  # fmt: skip
+UPKEEP = ("forget", "sweep", "verify", "stats")
+AUDIT = ("why", "flow", "file_usage", "context_usage", "tool_reliability", "checkpoints")
 CONVERSATION = (
     "record", "begin", "add", "finish", "get_history", "turns", "recent_turns", "get_tool_calls", "accessed_files", "search_history",
     "build_context",    "summaries", "summarize", "raw_char_count", "branch", "export", "change", "archive", "delete",
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
         Session,
         SimilarConversation,
         Stats,
+        Swept,
         Verification,
     )
     from recollect.clock import Clock, Ids
@@ -65,6 +69,7 @@ if TYPE_CHECKING:
     from recollect.model import ConversationInfo, ConversationStatus, Project, Summary, ToolCall, Turn, TurnStatus
     from recollect.recorder import OnEdit
     from recollect.running import Runner
+    from recollect.trace.answers import CheckpointEntry, ContextUsage, FileUsage, Flow, ToolReliability, Why
 
 
 class Memory:
@@ -158,7 +163,8 @@ def _method(node: ast.AsyncFunctionDef) -> str:
 
 def sync_module() -> str:
     """Return `recollect/sync.py`, formatted."""
-    text = HEAD + methods(SOURCE / "memory.py", "Memory", MEMORY)
+    text = HEAD + methods(SOURCE / "memory.py", "Memory", MEMORY) + methods(SOURCE / "auditing.py", "Audited", AUDIT)
+    text += methods(SOURCE / "upkeep.py", "Kept", UPKEEP)
     text += MIDDLE + methods(SOURCE / "conversation.py", "Conversation", CONVERSATION)
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "src/recollect/sync.py", "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd=ROOT)  # noqa: S603  our own formatter
@@ -189,6 +195,10 @@ def _rows(section: type, path: str) -> list[str]:
     for name, hint, default, description in fields(section):
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
             rows += _rows(hint, f"{path}{name}.")
+            continue
+        if get_origin(hint) is dict:
+            rows.append(f"| `{path}{name}` | none | {description} |")
+            rows += _rows(get_args(hint)[1], f"{path}{name}.*.")
             continue
         shown = "the platform's data folder" if path + name == "store" else _shown(default)
         rows.append(f"| `{path}{name}` | {shown} | {description} |")

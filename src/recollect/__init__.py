@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from recollect.answers import AccessedFile, Hit, Recorded, SearchResult, Session, SimilarConversation, Stats, Verification
     from recollect.capture.messages import messages_to_turns
+    from recollect.capture.payload import engine_payload_to_turns
     from recollect.compose.context import Context, Item, LeftOut, Section
     from recollect.compose.fallback import history_fallback
     from recollect.config import Settings, load_settings
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
     )
     from recollect.memory import Memory
     from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, Message, Summary, ToolCall, ToolResult, Turn
+    from recollect.trace.answers import CheckpointEntry, ContextUsage, FileUsage, Flow, ToolReliability, Why
 
 _HOMES = {
     "recollect.answers": ("AccessedFile", "Hit", "Recorded", "SearchResult", "Session", "Stats", "Verification", "SimilarConversation"),
     "recollect.capture.messages": ("messages_to_turns",),
+    "recollect.capture.payload": ("engine_payload_to_turns",),
     "recollect.compose.context": ("Context", "Item", "LeftOut", "Section"),
     "recollect.compose.fallback": ("history_fallback",),
     "recollect.config": ("Settings", "load_settings"),
@@ -63,6 +66,7 @@ _HOMES = {
         "ToolResult",
         "Turn",
     ),
+    "recollect.trace.answers": ("CheckpointEntry", "ContextUsage", "FileUsage", "Flow", "ToolReliability", "Why"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -70,14 +74,18 @@ __version__ = "0.1.0"
 __all__ = [
     "AccessedFile",
     "Checkpoint",
+    "CheckpointEntry",
     "CodeChange",
     "ConfigError",
     "ConflictError",
     "Context",
     "ContextFile",
+    "ContextUsage",
     "Conversation",
     "ConversationInfo",
     "DamagedStoreError",
+    "FileUsage",
+    "Flow",
     "Hit",
     "InputError",
     "Item",
@@ -101,11 +109,14 @@ __all__ = [
     "Summary",
     "TooLargeError",
     "ToolCall",
+    "ToolReliability",
     "ToolResult",
     "Turn",
     "Verification",
+    "Why",
     "__version__",
     "copy_store",
+    "engine_payload_to_turns",
     "history_fallback",
     "load_settings",
     "messages_to_turns",

@@ -123,6 +123,15 @@ class Forgotten(Node, frozen=True, kw_only=True):
     turns: int = 0
 
 
+class Swept(Node, frozen=True, kw_only=True):
+    """How much had expired and was removed, and how many requests that were never finalized were closed."""
+
+    conversations: int = 0
+    turns: int = 0
+    summaries: int = 0
+    closed: int = 0
+
+
 class Copied(Node, frozen=True, kw_only=True):
     """How much of a store is now in another, and how much of that was not there before."""
 

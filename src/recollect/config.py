@@ -28,6 +28,7 @@ _NEO4J_VARIABLES = {
 _Count = Annotated[int, Meta(ge=1)]
 _Part = Annotated[float, Meta(ge=0, le=1)]
 _Share = Annotated[float, Meta(gt=0, le=1)]
+_Days = Annotated[float, Meta(gt=0)] | Literal["never"]
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -148,6 +149,46 @@ class Neo4j(_Section, frozen=True, kw_only=True):
         return f"Neo4j(user={self.user!r}, retry_seconds={self.retry_seconds!r})"
 
 
+class Retention(_Section, frozen=True, kw_only=True):
+    """How long a project's memory is kept."""
+
+    turns_days: Annotated[
+        _Days | None,
+        Meta(description="turns are gone so many days after they were recorded; `never` keeps them; by default 2 with `summary`"),
+    ] = None
+    summaries_days: Annotated[
+        _Days | None, Meta(description="summaries are gone so many days after they were made; `never` keeps them; by default as above")
+    ] = None
+
+
+class ProjectSettings(_Section, frozen=True, kw_only=True):
+    """What is kept of a project, and for how long."""
+
+    privacy: Annotated[
+        Literal["full", "summary"],
+        Meta(description="`full` keeps what was said, secrets removed; `summary` keeps 200 characters of a message, hashes and relations"),
+    ] = "full"
+    retention: Annotated[Retention, Meta(description="how long it is kept")] = Retention()
+    exclude: Annotated[bool, Meta(description="`true` records nothing of it")] = False
+
+
+class Server(_Section, frozen=True, kw_only=True):
+    """`recollect serve`."""
+
+    host: Annotated[str, Meta(description="the address to listen on; any but loopback needs tokens, and TLS in front of it")] = "127.0.0.1"
+    port: Annotated[int, Meta(description="the port to listen on; 0 takes a free one", ge=0, le=65_535)] = 8_722
+    hosts: Annotated[tuple[str, ...], Meta(description="names, beside those of loopback, under which it may be asked")] = ()
+    tokens: Annotated[str | None, Meta(description="the file of tokens (default: `tokens.json` beside the configuration)")] = None
+    audit_log: Annotated[str | None, Meta(description="the file that says who asked what (default: `audit.log` beside it)")] = None
+    body_bytes_max: Annotated[int, Meta(description="the most bytes a request's body has", ge=1_024)] = 32 * 1024 * 1024
+    requests_at_once_max: Annotated[int, Meta(description="more requests than this at once are told to come back later", ge=1)] = 64
+    per_second: Annotated[float, Meta(description="requests a second that a token may send for long", gt=0)] = 200.0
+    burst: Annotated[int, Meta(description="requests a token may send at once", ge=1)] = 400
+    open_seconds_max: Annotated[float, Meta(description="a request that comes in pieces is closed when nothing came for so long", gt=0)] = (
+        3_600.0
+    )
+
+
 class Settings(_Section, frozen=True, kw_only=True):
     """Everything that can be set."""
 
@@ -166,6 +207,11 @@ class Settings(_Section, frozen=True, kw_only=True):
     distill: Annotated[Distill, Meta(description="summaries and vectors, made in the background")] = Distill()
     compose: Annotated[Compose, Meta(description="what an agent is handed before a call")] = Compose()
     agent: Annotated[Agent, Meta(description="settings an agent project brings along")] = Agent()
+    projects: Annotated[
+        dict[str, ProjectSettings],
+        Meta(description="by the project's id, its folder, or its folder's name; `*` stands for those that are not named"),
+    ] = {}
+    server: Annotated[Server, Meta(description="`recollect serve`")] = Server()
 
 
 def config_path(environment: Mapping[str, str] | None = None) -> Path:
@@ -286,6 +332,9 @@ def _refuse_unknown(values: object, section: type[_Section], path: str, source: 
         hint = known[str(key)]
         if isinstance(hint, type) and issubclass(hint, _Section):
             _refuse_unknown(value, hint, f"{path}{key}.", source)
+        elif get_origin(hint) is dict and isinstance(value, dict):
+            for name, inner in cast("dict[object, Any]", value).items():
+                _refuse_unknown(inner, get_args(hint)[1], f"{path}{key}.{name}.", source)
 
 
 def fields(section: type[_Section]) -> Iterator[tuple[str, Any, object, str]]:

@@ -91,7 +91,10 @@ class _Copying:
             first = page[-1].turn.index + 1
             if self._progress is not None:
                 self._progress(self._turns)
-        await self._target.derived.put_summaries(workspace, await self._source.derived.summaries(workspace, own_id, None))
+        expiries = await self._source.retention.expiries(workspace, own_id)
+        await self._target.derived.put_summaries(
+            workspace, await self._source.derived.summaries(workspace, own_id, None), expiries=expiries
+        )
         await self._target.derived.put_insights(workspace, await self._source.derived.insights(workspace, own_id))
         self._conversations += 1
 

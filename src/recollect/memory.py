@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from recollect.answers import Forgotten, Recorded, SearchResult, Session, Stats, Verification, session_of
+from recollect.answers import Recorded, SearchResult, Session, session_of
+from recollect.auditing import Audited
 from recollect.capture.paths import place_of
 from recollect.checks import checked_count, checked_levels, checked_name, checked_plain, checked_share, checked_text
 from recollect.clock import RandomIds, SystemClock
@@ -26,12 +27,11 @@ from recollect.recorder import Recorder
 from recollect.store import open_store
 from recollect.store.shapes import ConversationFilter, SearchScope
 from recollect.text import shorten
-from recollect.trace.verify import verify_content, verify_store
 from recollect.transfer import rehashed
+from recollect.upkeep import Kept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
+    from collections.abc import Sequence
     from types import TracebackType
     from typing import Self
 
@@ -46,12 +46,13 @@ if TYPE_CHECKING:
     from recollect.model import ConversationStatus
     from recollect.recalling import Recall
     from recollect.recorder import OnEdit
+    from recollect.requests import OpenRequests
     from recollect.store import Store
 
 _ALL = 1_000_000
 
 
-class Memory:
+class Memory(Audited, Kept):
     """Everything that is remembered in one workspace of one store."""
 
     def __init__(self, store: Store, settings: Settings, clock: Clock, ids: Ids, *, summary_model: SummaryModel | None = None) -> None:
@@ -87,10 +88,10 @@ class Memory:
         otherwise; `summary_model` writes the summaries, which are extractive without one.
         """
         chosen = settings_of(store, workspace, settings)
-        opened = await open_store(chosen.store, chosen, threads=threads)
+        opened = await open_store(chosen.store, chosen, clock=clock, threads=threads)
         memory = cls(opened, chosen, clock or SystemClock(), ids or RandomIds(), summary_model=summary_model)
         if worker if worker is not None else chosen.distill.worker and os.environ.get("RECOLLECT_WORKER") != "off":
-            memory._begin_background()
+            memory.begin_background()
         return memory
 
     @cached_property
@@ -107,7 +108,18 @@ class Memory:
 
         return Contexts(self.store, self.settings, self.clock, self.recall)
 
-    def _begin_background(self) -> None:
+    @cached_property
+    def requests(self) -> OpenRequests:
+        """Requests that come in pieces."""
+        from recollect.requests import OpenRequests  # noqa: PLC0415  as above
+
+        async def create(cwd: str | None, **about: Any) -> ConversationInfo:
+            return (await self.create_conversation(cwd, **about)).info
+
+        return OpenRequests(self.store, self.settings, self.clock, self.recorder, create)
+
+    def begin_background(self) -> None:
+        """Have what is recorded distilled in the background."""
         from recollect.distill.background import Background  # noqa: PLC0415  commands have no worker
 
         self._background = Background(self.settings, self.clock, RandomIds(), self.metrics, self._summary_model)
@@ -120,9 +132,13 @@ class Memory:
 
     async def close(self) -> None:
         """Let go of the store; what was acknowledged is safe, and what is not distilled yet waits for the next worker."""
+        await self.rest()
+        await self.store.close()
+
+    async def rest(self) -> None:
+        """Stop working in the background; the store, which others may share, stays open."""
         if self._background is not None:
             await off_the_loop(self._background.close)
-        await self.store.close()
 
     async def distill(self, *, wait: bool = True, rebuild: bool = False) -> int:
         """Do all the distilling that is due, or have it done in the background; returns how many jobs were done.
@@ -181,7 +197,7 @@ class Memory:
             id=own_id, title=None if title is None else self.clean_title(title), tags=self.clean_tags(tags), agent=agent,
             external_id=external_id, project_id=owner.id, project=owner.name, cwd=place.cwd, created_at=now, updated_at=now,
         )  # fmt: skip
-        if self.settings.agent.memory.enabled:
+        if self.recorder.takes(info.id, owner):
             info = await self.store.conversations.create(self.workspace, info, owner)
         return Conversation(self, info)
 
@@ -381,60 +397,6 @@ class Memory:
         created = await Importer(self.store, self.workspace, self.recorder, self.ids).read(document, replace=replace, new_id=new_id)
         await self.mirrored(created.id)
         return Conversation(self, created)
-
-    async def forget(
-        self,
-        *,
-        conversation: str | None = None,
-        project: str | None = None,
-        before: datetime | None = None,
-        origin: str | None = None,
-    ) -> Forgotten:
-        """Forget a conversation, a project, what ended before a moment, or what an agent brought; `before` may go with a project.
-
-        Forgotten turns are gone from branches, too, and on SQLite from every byte of the store's files.
-        """
-        if before is not None and conversation is None and origin is None:
-            forgotten = await self.store.turns.forget_before(self.workspace, before, await self._projects.ids(project, None))
-        else:
-            ids = await self._ids_to_forget(conversation, project, before, origin)
-            forgotten = await self.store.conversations.remove(self.workspace, ids, keep_inherited=False)
-        await self._mirrored_anew()
-        await self.store.erase()
-        return forgotten
-
-    async def _ids_to_forget(self, conversation: str | None, project: str | None, before: datetime | None, origin: str | None) -> list[str]:
-        given = [name for name, value in (("conversation", conversation), ("project", project), ("origin", origin)) if value is not None]
-        if len(given) != 1 or before is not None:
-            msg = "forget exactly one of: a conversation, a project, what is before a date, what an agent brought (origin)"
-            raise InputError(msg)
-        if conversation is not None:
-            return [(await self.get_info(conversation)).id]
-        if origin is not None:
-            return [info.id for info in await self.list_conversations(agent=origin, limit=_ALL)]
-        return [info.id for info in await self.list_conversations(project=project, limit=_ALL)]
-
-    async def remove(self, conversation_ids: list[str], *, keep_inherited: bool) -> Forgotten:
-        """Remove conversations; their branches keep what they inherited, if that is asked for."""
-        removed = await self.store.conversations.remove(self.workspace, conversation_ids, keep_inherited=keep_inherited)
-        await self._mirrored_anew()
-        return removed
-
-    async def verify(
-        self, record_id: str | None = None, content: str | None = None, *, progress: Callable[[int], None] | None = None
-    ) -> Verification:
-        """Compare a content with what was recorded under an id, or, without arguments, check the whole workspace."""
-        if (record_id is None) != (content is None):
-            msg = "verify takes an id and a content together, or neither to check the whole store"
-            raise InputError(msg)
-        if record_id is None or content is None:
-            return await verify_store(self.store, self.workspace, progress)
-        return await verify_content(self.store, self.workspace, record_id, content, self.recorder.reading().cleaner)
-
-    async def stats(self) -> Stats:
-        """Count what the workspace holds."""
-        counted = await self.store.audit.stats(self.workspace)
-        return msgspec.structs.replace(counted, timings_ms=self.metrics.timings_ms())
 
     async def mirrored(self, conversation_id: str) -> None:
         """Keep the conversation as a JSON file too, where the user asked for that."""

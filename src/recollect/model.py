@@ -10,6 +10,7 @@ import msgspec
 ConversationStatus = Literal["active", "archived"]
 TurnStatus = Literal["open", "complete", "failed"]
 CallStatus = Literal["success", "failed", "unknown"]
+NOT_RECORDED_TAG = "do-not-record"  # a conversation with this tag takes no more turns
 AccessKind = Literal["read", "write", "search", "list"]
 ACCESS_ORDER: tuple[AccessKind, ...] = ("write", "read", "search", "list")  # what changed something comes first
 Json = Any  # a plain JSON value: None, bool, int, float, str, or lists and string-keyed dicts of them

@@ -13,13 +13,16 @@ import msgspec
 
 from recollect.answers import Recorded
 from recollect.capture.clean import Cleaner
+from recollect.capture.paths import place_of
 from recollect.capture.reading import Reading
+from recollect.capture.withholding import withheld
 from recollect.distill.passages import cut_passages
-from recollect.errors import NotFoundError, RecollectError, StoreBusyError
+from recollect.errors import InputError, NotAllowedError, NotFoundError, RecollectError, StoreBusyError
 from recollect.identity import identity
 from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX
 from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, Project, Turn
 from recollect.placing import Head, outline, place_turns
+from recollect.policies import KEEPS_ALL, Policy, is_marked, policy_of
 from recollect.recognition import Recognition, recognise
 from recollect.store.shapes import Draft, Recording, TurnRange
 
@@ -68,6 +71,7 @@ class Recorder:
         self._settings = settings
         self._clock = clock
         self._redactor: Redactor | None = None
+        self._policies: dict[str, Policy] = {}
         self._pending: list[tuple[str, tuple[Turn, ...], Callable[[], Awaitable[Result]]]] = []
 
     def reading(self, place: Place | None = None) -> Reading:
@@ -92,8 +96,43 @@ class Recorder:
 
     async def append(self, conversation_id: str, turns: Sequence[Turn], *, request_id: str | None = None, replace: bool = False) -> Result:
         """Record turns after the last one; those of a request that is known are recognised or replaced."""
-        recording = Recording(drafts=_drafts(turns), request_id=request_id, replace=replace)
-        return await self._now_or_later(conversation_id, turns, lambda: self._stored(conversation_id, recording))
+        kept, policy = await self._kept(conversation_id, turns)
+        if not kept:
+            return await self._skipped(conversation_id, turns)
+        recording = Recording(drafts=self._drafts(kept, policy), request_id=request_id, replace=replace)
+        return await self._now_or_later(conversation_id, kept, lambda: self._stored(conversation_id, recording))
+
+    async def _kept(self, conversation_id: str, turns: Sequence[Turn]) -> tuple[list[Turn], Policy]:
+        """Return the turns of which something is recorded, and what that is."""
+        policy = await self.policy(conversation_id)
+        if policy.excludes:
+            return [], policy
+        kept = [turn for turn in turns if not is_marked(turn)]
+        return ([withheld(turn) for turn in kept] if policy.withholds else kept), policy
+
+    async def policy(self, conversation_id: str) -> Policy:
+        """Return the policy of a conversation's project, which never changes while a process lives."""
+        if not self._settings.projects:
+            return KEEPS_ALL
+        if conversation_id not in self._policies:
+            info = await self._store.conversations.get(self._workspace, conversation_id)
+            if info is None:
+                return KEEPS_ALL
+            known = await self._store.conversations.projects(self._workspace)
+            owner = next((one for one in known if one.id == info.project_id), Project(id=info.project_id, name=info.project))
+            self._policies[conversation_id] = policy_of(self._settings, owner, _folder(info.cwd))
+        return self._policies[conversation_id]
+
+    def takes(self, conversation_id: str, project: Project) -> bool:
+        """Tell whether anything of a new conversation is recorded at all; remember where not, because no store will know."""
+        policy = policy_of(self._settings, project)
+        if policy.excludes:
+            self._policies[conversation_id] = policy
+        return self.enabled and not policy.excludes
+
+    def _drafts(self, turns: Sequence[Turn], policy: Policy) -> tuple[Draft, ...]:
+        expires_at = policy.turn_expiry(self._clock.now())
+        return tuple(Draft(turn=turn, passages=cut_passages(turn), expires_at=expires_at) for turn in turns)
 
     async def _now_or_later(self, conversation_id: str, turns: Sequence[Turn], write: Callable[[], Awaitable[Result]]) -> Result:
         """Write, or keep the writing back until `save`, or leave it, as the settings say."""
@@ -115,6 +154,8 @@ class Recorder:
     async def _stored(self, conversation_id: str, recording: Recording) -> Result:
         started = time.perf_counter()
         outcome = await self._store.turns.record(self._workspace, conversation_id, recording, self._clock.now())
+        if outcome.status == "skipped":
+            return await self._skipped(conversation_id, [draft.turn for draft in recording.drafts])
         self._on_recorded(len(outcome.turns), time.perf_counter() - started)
         if outcome.status == "moved":
             msg = f"conversation {conversation_id} moved on while it was read: try again"
@@ -160,7 +201,9 @@ class Recorder:
         on_edit: OnEdit = "branch",
     ) -> Result:
         """Record what is new in a payload that may repeat the history so far; never lost, never doubled."""
-        listed = list(turns)
+        listed, _ = await self._kept(conversation.id, turns)
+        if not listed:
+            return await self._skipped(conversation.id, turns)
         return await self._now_or_later(
             conversation.id, listed, lambda: self._history(conversation, listed, request_id, replace=replace, on_edit=on_edit)
         )
@@ -209,7 +252,7 @@ class Recorder:
         self, conversation_id: str, turns: list[Turn], request_id: str | None, next_index: int | None, *, replace: bool
     ) -> Result:
         """Record turns at the end, which is where the caller saw it."""
-        drafts = _drafts(_numbered(turns, request_id))
+        drafts = self._drafts(_numbered(turns, request_id), await self.policy(conversation_id))
         recording = Recording(drafts=drafts, request_id=request_id, replace=replace, expected_index=next_index)
         return await self._stored(conversation_id, recording)
 
@@ -256,7 +299,8 @@ class Recorder:
     async def rewrite(self, conversation_id: str, index: int, turn_id: str, was: str, turn: Turn) -> Turn:
         """Replace one turn in its place; raises `MovedError` when it has changed meanwhile."""
         placed = _replace(turn, id=turn_id, conversation_id=conversation_id, index=index)
-        draft = Draft(turn=placed, passages=cut_passages(placed))
+        policy = await self.policy(conversation_id)
+        draft = self._drafts([withheld(placed) if policy.withholds else placed], policy)[0]
         started = time.perf_counter()
         written = await self._store.turns.rewrite(self._workspace, draft, was, self._clock.now())
         self._on_recorded(1, time.perf_counter() - started)
@@ -270,7 +314,7 @@ class Recorder:
     ) -> Result:
         inherited = found.matched
         if on_edit == "replace":
-            drafts = _drafts(_numbered(new, request_id))
+            drafts = self._drafts(_numbered(new, request_id), await self.policy(target))
             first = held.turns[inherited].index
             recording = Recording(drafts=drafts, request_id=request_id, truncate_from=first, expected_index=held.next_index)
             return await self._stored(target, recording)
@@ -281,21 +325,41 @@ class Recorder:
         return _replace(result, status="branched" if result.status == "created" else result.status)
 
     async def branch(self, conversation_id: str, from_turn: int, title: str | None, branch_id: str) -> ConversationInfo:
-        """Fork a conversation after a turn; the branch inherits everything up to and including it."""
-        parent = await self._store.conversations.get(self._workspace, conversation_id)
-        if parent is None:
+        """Fork a conversation after a turn; the branch inherits everything up to and including it.
+
+        What was distilled of the parent stays there, lest it outlive what it tells of; a title that somebody gave goes along.
+        """
+        held = await self._store.conversations.held(self._workspace, conversation_id)
+        if held is None:
             msg = f"there is no conversation {conversation_id!r} to branch from in workspace {self._workspace!r}"
             raise NotFoundError(msg)
-        now = self._clock.now()
+        parent, now = held.conversation, self._clock.now()
+        given = None if held.has_own_title else parent.title
         forked = _replace(
-            parent, id=branch_id, title=title or parent.title, status="active", external_id=None, branch_of=parent.id,
+            parent, id=branch_id, title=title or given, summary=None, status="active", external_id=None, branch_of=parent.id,
             from_turn=from_turn, created_at=now, updated_at=now,
         )  # fmt: skip
         return await self._store.conversations.create(self._workspace, forked, Project(id=parent.project_id, name=parent.project))
 
     async def restore(self, conversation: ConversationInfo, project: Project, turns: Sequence[Turn], *, replace: bool) -> ConversationInfo:
         """Create a conversation with its turns at the places they carry."""
-        return await self._store.turns.restore(self._workspace, conversation, project, _drafts(turns), replace=replace)
+        policy = policy_of(self._settings, project, _folder(conversation.cwd))
+        if policy.excludes:
+            msg = f"nothing of the project {project.name!r} is recorded: `exclude` in the configuration says so"
+            raise NotAllowedError(msg)
+        kept = [withheld(turn) if policy.withholds else turn for turn in turns if not is_marked(turn)]
+        if policy.withholds:  # its summary may quote what is not kept; it is distilled again from what is
+            conversation = _replace(conversation, summary=None)
+        drafts = self._drafts(kept, policy)
+        return await self._store.turns.restore(self._workspace, conversation, project, drafts, replace=replace)
+
+
+def _folder(cwd: str | None) -> str | None:
+    """Return the root of a working directory; None of one that cannot be looked at, such as another machine's."""
+    try:
+        return place_of(cwd).root
+    except InputError:
+        return None
 
 
 def _closeness(found: Recognition) -> tuple[bool, int]:
@@ -307,10 +371,6 @@ def _united(before: tuple[_Part, ...], more: tuple[_Part, ...]) -> tuple[_Part, 
     """Return the parts a turn had and those that came since; ids and times do not tell two apart."""
     known = {_replace(part, id="", timestamp=None) for part in before}
     return (*before, *(part for part in more if _replace(part, id="", timestamp=None) not in known))
-
-
-def _drafts(turns: Sequence[Turn]) -> tuple[Draft, ...]:
-    return tuple(Draft(turn=turn, passages=cut_passages(turn)) for turn in turns)
 
 
 def _numbered(turns: Sequence[Turn], request_id: str | None) -> list[Turn]:

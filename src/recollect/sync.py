@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Session,
         SimilarConversation,
         Stats,
+        Swept,
         Verification,
     )
     from recollect.clock import Clock, Ids
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from recollect.model import ConversationInfo, ConversationStatus, Project, Summary, ToolCall, Turn, TurnStatus
     from recollect.recorder import OnEdit
     from recollect.running import Runner
+    from recollect.trace.answers import CheckpointEntry, ContextUsage, FileUsage, Flow, ToolReliability, Why
 
 
 class Memory:
@@ -230,25 +232,6 @@ class Memory:
         """
         return Conversation(self._by.run(self._of.import_conversation(document, replace=replace, new_id=new_id)), self._by)
 
-    def forget(
-        self, *, conversation: str | None = None, project: str | None = None, before: datetime | None = None, origin: str | None = None
-    ) -> Forgotten:
-        """Forget a conversation, a project, what ended before a moment, or what an agent brought; `before` may go with a project.
-
-        Forgotten turns are gone from branches, too, and on SQLite from every byte of the store's files.
-        """
-        return self._by.run(self._of.forget(conversation=conversation, project=project, before=before, origin=origin))
-
-    def verify(
-        self, record_id: str | None = None, content: str | None = None, *, progress: Callable[[int], None] | None = None
-    ) -> Verification:
-        """Compare a content with what was recorded under an id, or, without arguments, check the whole workspace."""
-        return self._by.run(self._of.verify(record_id, content, progress=progress))
-
-    def stats(self) -> Stats:
-        """Count what the workspace holds."""
-        return self._by.run(self._of.stats())
-
     def save(self) -> int:
         """Write the turns that `auto_save: false` kept in the process; returns how many."""
         return self._by.run(self._of.save())
@@ -259,6 +242,110 @@ class Memory:
         `rebuild` deletes all summaries and vectors first; they are made again under the same ids.
         """
         return self._by.run(self._of.distill(wait=wait, rebuild=rebuild))
+
+    def why(
+        self,
+        path: str,
+        line: int | None = None,
+        *,
+        line_text: str | None = None,
+        project: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        days: float | None = None,
+        since: Any = None,
+        until: Any = None,
+        limit: int = 10,
+    ) -> Why:
+        """Return the changes that made a file, or a line of it, what it is, newest first, with what was asked and known.
+
+        A line is found by its text among the lines that changes added, through renames; the text is `line_text`, or is read
+        from the file where the project's directory is at hand. Where no text helps, the ranges of the changes decide.
+        """
+        return self._by.run(
+            self._of.why(path, line, line_text=line_text, project=project, cwd=cwd, days=days, since=since, until=until, limit=limit)
+        )
+
+    def flow(self, request_id: str, *, project: str | None = None, cwd: str | os.PathLike[str] | None = None) -> Flow:
+        """Return a request from its first message to its last, over all its turns; without a project it is looked for in all."""
+        return self._by.run(self._of.flow(request_id, project=project, cwd=cwd))
+
+    def file_usage(
+        self,
+        path: str,
+        *,
+        project: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        days: float | None = None,
+        since: Any = None,
+        until: Any = None,
+    ) -> FileUsage:
+        """Return how often a file was context and how useful, and which changes were made in those requests; 0 times is an answer."""
+        return self._by.run(self._of.file_usage(path, project=project, cwd=cwd, days=days, since=since, until=until))
+
+    def context_usage(
+        self,
+        *,
+        project: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        days: float | None = None,
+        since: Any = None,
+        until: Any = None,
+        limit: int = 10,
+    ) -> ContextUsage:
+        """Return which files are context most often, most usefully and never usefully, and how the sources serve."""
+        return self._by.run(self._of.context_usage(project=project, cwd=cwd, days=days, since=since, until=until, limit=limit))
+
+    def tool_reliability(
+        self,
+        tool_name: str | None = None,
+        *,
+        project: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        days: float | None = None,
+        since: Any = None,
+        until: Any = None,
+    ) -> list[ToolReliability]:
+        """Return how tools, or one of them, do: calls, failures, durations, commonest errors, day by day; the most called first."""
+        return self._by.run(self._of.tool_reliability(tool_name, project=project, cwd=cwd, days=days, since=since, until=until))
+
+    def checkpoints(
+        self,
+        conversation: str | None = None,
+        *,
+        project: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        days: float | None = None,
+        since: Any = None,
+        until: Any = None,
+    ) -> list[CheckpointEntry]:
+        """Return the checkpoints of a project, or of a conversation, oldest first, each with the changes made after it."""
+        return self._by.run(self._of.checkpoints(conversation, project=project, cwd=cwd, days=days, since=since, until=until))
+
+    def forget(
+        self, *, conversation: str | None = None, project: str | None = None, before: datetime | None = None, origin: str | None = None
+    ) -> Forgotten:
+        """Forget a conversation, a project, what ended before a moment, or what an agent brought; `before` may go with a project.
+
+        Forgotten turns are gone from branches, too, and on SQLite from every byte of the store's files.
+        """
+        return self._by.run(self._of.forget(conversation=conversation, project=project, before=before, origin=origin))
+
+    def sweep(self) -> Swept:
+        """Remove what has expired from disk, with all that hangs from it, and close requests that were never finalized.
+
+        Another process may have taken it out of the store already: its bytes, and what a mirror says, go all the same.
+        """
+        return self._by.run(self._of.sweep())
+
+    def verify(
+        self, record_id: str | None = None, content: str | None = None, *, progress: Callable[[int], None] | None = None
+    ) -> Verification:
+        """Compare a content with what was recorded under an id, or, without arguments, check the whole workspace."""
+        return self._by.run(self._of.verify(record_id, content, progress=progress))
+
+    def stats(self) -> Stats:
+        """Count what the workspace holds."""
+        return self._by.run(self._of.stats())
 
 
 class Conversation:

@@ -33,8 +33,8 @@ def workspace() -> str:
 
 
 @pytest.fixture
-async def store(store_url: str) -> AsyncGenerator[Store]:
-    opened = await open_store(store_url)
+async def store(store_url: str, clock: ManualClock) -> AsyncGenerator[Store]:
+    opened = await open_store(store_url, clock=clock)
     yield opened
     await opened.close()
 

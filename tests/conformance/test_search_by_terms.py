@@ -109,3 +109,25 @@ async def test_more_of_the_question_answered_is_a_higher_score_and_a_higher_conf
     assert [hit.turn_index for hit in hits] == [0, 5]
     assert 1 > hits[0].score > hits[1].score > 0
     assert 1 > hits[0].confidence > hits[1].confidence > 0
+
+
+async def test_the_turns_searched_are_counted_once_whatever_was_branched_replaced_or_deleted(memory: Memory) -> None:
+    parent = await memory.create_conversation(project="p")
+    for n in range(6):
+        await parent.record(user=f"alpha {n}", assistant="beta", request_id=f"r{n}")
+    left = await parent.branch(from_turn=3)
+    await left.record(user="alpha left", assistant="beta")
+    right = await left.branch(from_turn=2)
+    await right.record(user="alpha right", assistant="beta")
+    await parent.record(user="alpha again", assistant="beta", request_id="r5", replace=True)
+    await (await memory.create_conversation(project="q")).record(user="alpha elsewhere", assistant="beta")
+
+    async def searched(**where: str) -> int:
+        return (await memory.search("alpha", **where)).searched_turns  # type: ignore[arg-type]
+
+    assert (await searched(), await searched(project="p"), await searched(project="q")) == (9, 8, 1)
+    assert (await searched(conversation=left.id), await searched(conversation=right.id)) == (5, 4)
+    await parent.delete()
+    assert (await searched(), await searched(project="p")) == (7, 6), "left took the four turns it shows over, right inherits from it"
+    await memory.forget(conversation=left.id)
+    assert await searched() == len(await right.turns()) + 1

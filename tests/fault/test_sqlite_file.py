@@ -191,7 +191,7 @@ def test_when_any_statement_of_a_write_fails_nothing_of_it_is_there(
 def test_a_full_disk_is_a_clear_error_and_loses_nothing(path: Path) -> None:
     conversation_id = filled(path)
     with Memory.open(path) as memory:
-        connection = memory._of.store._engine._database._writer._connection  # type: ignore[attr-defined]
+        connection = memory._of.store._engine._engine._database._writer._connection  # type: ignore[attr-defined]
         pages = connection.value("pragma page_count")
         connection.raw.pragma("max_page_count", pages + 2)
         conversation = memory.load_conversation(conversation_id)
@@ -337,7 +337,9 @@ def test_a_file_from_before_recall_is_counted_and_embedded_again(tmp_path: Path)
     raw.execute(
         """
         drop trigger passage_tallied; drop trigger passage_untallied; drop table tally;
-        drop trigger plane_spoilt; drop table plane; pragma user_version = 4;
+        drop trigger plane_spoilt; drop table plane;
+        drop index turn_by_expiry; drop index summary_by_expiry; alter table turn drop column expires_at;
+        alter table summary drop column expires_at; drop table open_request; pragma user_version = 4;
         """
     )
     raw.close()

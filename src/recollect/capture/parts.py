@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from recollect.capture.changes import completed
 from recollect.capture.shapes import as_float, as_id, as_int, as_text
-from recollect.limits import DIFF_CHARS_MAX, NAME_CHARS_MAX, PATH_CHARS_MAX, SUMMARY_CHARS_MAX, SYMBOLS_MAX
+from recollect.limits import NAME_CHARS_MAX, PATH_CHARS_MAX, SUMMARY_CHARS_MAX, SYMBOLS_MAX
 from recollect.model import Checkpoint, CodeChange, ContextFile
-from recollect.text import cut, shorten
+from recollect.text import shorten
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -54,9 +55,12 @@ def read_change(item: dict[str, Any], time: datetime | None, reading: Reading) -
     if path is None:
         return None
     summary, diff = as_text(item.get("change_summary")), as_text(item.get("diff"))
-    return CodeChange(
+    before = as_text(item.get("renamed_from") or item.get("old_path"))
+    if before and (located := reading.place.locate(before)):
+        summary = f"renamed from {located}" + (f" ({summary})" if summary else "")
+    change = CodeChange(
         file_path=path,
-        change_type=short_name(item.get("change_type")) or "updated",
+        change_type=short_name(item.get("change_type")) or ("renamed" if before else "updated"),
         change_summary=shorten(summary, SUMMARY_CHARS_MAX) if summary else None,
         git_commit=short_name(item.get("git_commit")),
         line_start=as_int(item.get("line_start")),
@@ -66,13 +70,14 @@ def read_change(item: dict[str, Any], time: datetime | None, reading: Reading) -
         lines_removed=as_int(item.get("lines_removed")),
         code_before_hash=short_name(item.get("code_before_hash")),
         code_after_hash=short_name(item.get("code_after_hash")),
-        diff=cut(diff, DIFF_CHARS_MAX) if diff else None,
+        diff=diff,
         severity=short_name(item.get("severity")),
         language=short_name(item.get("language")),
         tool_call_id=short_name(item.get("tool_call_id")),
         diff_chunk_id=short_name(item.get("diff_chunk_id")),
         timestamp=reading.time(item.get("timestamp")) or time,
     )
+    return completed(change)
 
 
 def read_checkpoint(given: object, time: datetime | None, reading: Reading) -> Checkpoint | None:

@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
+from recollect.capture.clean import Cleaner
 from recollect.capture.parts import read_change, read_checkpoint, read_context_file, short_name
+from recollect.capture.paths import place_of
+from recollect.capture.reading import Reading
 from recollect.capture.shapes import RawCall, as_bool, as_id, as_int, as_text, read_call, read_message
 from recollect.capture.turns import build_turns, with_status
+from recollect.clock import SystemClock
 from recollect.errors import InputError
 from recollect.limits import ID_CHARS_MAX, PATH_CHARS_MAX, SYMBOLS_MAX, TURN_PARTS_MAX
 from recollect.model import Checkpoint, CodeChange, ContextFile, Turn
+from recollect.placing import Head, place_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from recollect.capture.reading import Reading
     from recollect.capture.shapes import RawMessage
 
 _Part = TypeVar("_Part", ContextFile, CodeChange, Checkpoint)
@@ -45,7 +49,7 @@ def read_payload(document: object, reading: Reading) -> Payload:
         msg = f"a payload is a JSON object with messages, not {_kind(document)}"
         raise InputError(msg)
     record = cast("dict[str, Any]", cleaned)
-    meta = cast("dict[str, Any]", record["chat_meta"]) if isinstance(record.get("chat_meta"), dict) else {}
+    meta = _meta(record)
     messages = _messages(record, reading)
     _join_calls(messages, record, reading)
     sent_at = reading.time(record.get("timestamp"))
@@ -65,17 +69,39 @@ def read_payload(document: object, reading: Reading) -> Payload:
         turns=tuple(_with_request(turn, ordinal, request_id, record, meta) for ordinal, turn in enumerate(turns)),
         request_id=request_id,
         project=short_name(record.get("project_id")),
-        chat_id=short_name(meta.get("chat_id") or record.get("chat_id") or record.get("conversation_id")),
+        chat_id=short_name(meta.get("chat_id") or record.get("chat_id") or record.get("conversation_id") or record.get("id")),
         cwd=as_text(record.get("cwd")),
         agent=short_name(record.get("agent")),
         title=short_name(record.get("title")),
     )
 
 
+def _meta(record: dict[str, Any]) -> dict[str, Any]:
+    """Return what is said of the chat, under the names that the payload and the engine use for it."""
+    given = next((record[name] for name in ("chat_meta", "meta", "metadata") if isinstance(record.get(name), dict)), {})
+    own = {name: record[name] for name in ("chat_mode", "request_attempt_id", "base_chat_id") if record.get(name) is not None}
+    return {"chat_mode": record.get("mode"), **own, **cast("dict[str, Any]", given)}
+
+
+def engine_payload_to_turns(payload: object, *, cwd: str | None = None, now: datetime | None = None) -> list[Turn]:
+    """Read one engine payload (FORMATS §1 or §2) into turns, secrets removed; `cwd` makes file paths relative to its project.
+
+    What cannot be read is left out; `InputError` is raised only when there is no message at all.
+    """
+    from recollect.capture.secrets import default_redactor  # noqa: PLC0415  the rules load when something is to be cleaned
+
+    reading = Reading(Cleaner(default_redactor()), now or SystemClock().now(), place_of(cwd))
+    return place_turns(list(read_payload(payload, reading).turns), Head(conversation_id=""))
+
+
 def _kind(value: object) -> str:
     if value is None:
         return "null"
-    return "a list" if isinstance(value, list) else f"the {type(value).__name__} {str(value)[:60]!r}"
+    if isinstance(value, str):
+        return f"a text of {len(value):,} characters"
+    if isinstance(value, list):
+        return "a list"
+    return "an object" if isinstance(value, dict) else "a number or truth value"
 
 
 def _messages(record: dict[str, Any], reading: Reading) -> list[RawMessage]:
@@ -115,6 +141,8 @@ def _fill(call: RawCall, listed: RawCall) -> None:
     call.arguments_hash = call.arguments_hash or listed.arguments_hash
     if listed.has_result:
         call.result, call.error, call.has_result = listed.result, listed.error, True
+        call.result_hash, call.result_size_bytes = listed.result_hash, listed.result_size_bytes
+        call.accessed = call.accessed or listed.accessed
     call.success = listed.success if listed.success is not None else call.success
     call.duration_ms = listed.duration_ms if listed.duration_ms is not None else call.duration_ms
     call.timestamp = call.timestamp or listed.timestamp
@@ -179,13 +207,20 @@ def with_parts(
     time: datetime | None,
     reading: Reading,
 ) -> Turn:
-    """Return the turn with its context files, changes and checkpoints read from clean records."""
+    """Return the turn with its context files, changes and checkpoints read from clean records.
+
+    A change that is told takes the place of what was worked out from its tool call, or from another one's edit of its file.
+    """
     if not (context_files or changes or checkpoints):
         return turn
+    told = read_parts(changes, lambda item: read_change(item, time, reading), "code_changes", reading)
+    calls, paths = {change.tool_call_id for change in told}, {change.file_path for change in told}
+    own = tuple(change for change in turn.changes if change.tool_call_id not in calls and change.file_path not in paths)
     return msgspec.structs.replace(
         turn,
-        context_files=read_parts(context_files, lambda item: read_context_file(item, time, reading), "context_files", reading),
-        changes=read_parts(changes, lambda item: read_change(item, time, reading), "code_changes", reading),
+        context_files=turn.context_files
+        + read_parts(context_files, lambda item: read_context_file(item, time, reading), "context_files", reading),
+        changes=told + own,
         checkpoints=turn.checkpoints + read_parts(checkpoints, lambda item: read_checkpoint(item, time, reading), "checkpoints", reading),
     )
 
@@ -199,7 +234,7 @@ def _with_request(turn: Turn, ordinal: int, request_id: str | None, record: dict
         request_id=request_id,
         request_ordinal=ordinal if request_id is not None else 0,
         status="failed" if failed else turn.status,
-        model=short_name(response.get("model")) or turn.model,
+        model=short_name(response.get("model") or record.get("model")) or turn.model,
         finish_reason=short_name(response.get("finish_reason")) or turn.finish_reason,
         chat_mode=short_name(meta.get("chat_mode")),
         request_attempt_id=short_name(meta.get("request_attempt_id")),

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from recollect.capture.engine import ROLES as ENGINE_ROLES
+from recollect.capture.engine import context_records, records_of
 from recollect.limits import INTEGER_MAX
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ _CALL_BLOCKS = frozenset({"tool_use", "server_tool_use", "function_call", "custo
 _RESULT_BLOCKS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output", "web_search_tool_result"})
 _IMAGE_BLOCKS = frozenset({"image", "image_url", "input_image"})
 _RESULT_ROLES = frozenset({"tool", "function"})
-KNOWN_ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function"})
+KNOWN_ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function", "plain_text", "cd_instruction", *ENGINE_ROLES})
 _TRUE_WORDS = frozenset({"true", "1", "yes", "ok", "success"})
 
 
@@ -43,6 +45,7 @@ class RawCall(msgspec.Struct, kw_only=True):
     diff_chunk_id: str | None = None
     result_hash: str | None = None
     result_size_bytes: int | None = None
+    accessed: list[Any] = msgspec.field(default_factory=list[Any])
 
 
 class RawResult(msgspec.Struct, kw_only=True):
@@ -53,6 +56,8 @@ class RawResult(msgspec.Struct, kw_only=True):
     content: Any = None
     failed: bool | None = None
     timestamp: Any = None
+    content_hash: str | None = None
+    size_bytes: int | None = None
 
 
 class RawMessage(msgspec.Struct, kw_only=True):
@@ -63,6 +68,7 @@ class RawMessage(msgspec.Struct, kw_only=True):
     reasoning: str | None = None
     summary: str | None = None
     given_hash: str | None = None
+    given_bytes: int | None = None
     timestamp: Any = None
     token_count: int | None = None
     prompt_tokens: int | None = None
@@ -71,6 +77,8 @@ class RawMessage(msgspec.Struct, kw_only=True):
     calls: list[RawCall] = msgspec.field(default_factory=list[RawCall])
     results: list[RawResult] = msgspec.field(default_factory=list[RawResult])
     checkpoints: list[Any] = msgspec.field(default_factory=list[Any])
+    context_files: list[dict[str, Any]] = msgspec.field(default_factory=list[dict[str, Any]])
+    chunks: list[tuple[str | None, list[dict[str, Any]]]] = msgspec.field(default_factory=list[tuple[str | None, list[dict[str, Any]]]])
 
     @property
     def is_empty(self) -> bool:
@@ -93,6 +101,7 @@ def read_message(item: object, notes: Counter[str]) -> RawMessage | None:
     message.timestamp = _first(record, "timestamp", "created_at", "time")
     message.summary = as_text(record.get("content_summary"))
     message.given_hash = as_text(record.get("content_hash"))
+    message.given_bytes = as_int(record.get("content_bytes"))
     message.token_count = as_int(_first(record, "completion_tokens", "token_count"))
     message.prompt_tokens = as_int(record.get("prompt_tokens"))
     message.finish_reason = as_text(record.get("finish_reason") or record.get("stop_reason"))
@@ -148,6 +157,9 @@ def _add_reasoning(message: RawMessage, record: dict[str, Any]) -> None:
 
 def _read_content(record: dict[str, Any], message: RawMessage, notes: Counter[str]) -> None:
     content = record.get("content")
+    if message.role in ENGINE_ROLES:
+        _read_engine_content(record, message, notes)
+        return
     if message.role in _RESULT_ROLES:
         nested = cast("dict[str, Any]", content) if isinstance(content, dict) and "tool_call_id" in content else record
         message.results.append(
@@ -157,6 +169,8 @@ def _read_content(record: dict[str, Any], message: RawMessage, notes: Counter[st
                 content=nested.get("content"),
                 failed=as_bool(_first(nested, "tool_failed", "is_error")),
                 timestamp=message.timestamp,
+                content_hash=as_text(nested.get("content_hash")) if nested.get("content") is None else None,
+                size_bytes=as_int(nested.get("result_size_bytes")),
             ),
         )
         return
@@ -172,6 +186,24 @@ def _read_content(record: dict[str, Any], message: RawMessage, notes: Counter[st
                 notes["unknown_blocks"] += 1
     elif content is not None:
         message.text = flat_text(content)
+
+
+def _read_engine_content(record: dict[str, Any], message: RawMessage, notes: Counter[str]) -> None:
+    """Read files given as context, or the chunks of a diff, which answers the call that made it."""
+    if message.role == "context_file":
+        message.context_files = context_records(record.get("content"))
+        notes["context_files_unreadable"] += not message.context_files and bool(record.get("content"))
+        return
+    content = record.get("content")
+    nested = cast("dict[str, Any]", content) if isinstance(content, dict) and "tool_call_id" in content else record
+    chunks = records_of(nested.get("content"))
+    notes["diffs_unreadable"] += not chunks and bool(nested.get("content"))
+    call_id = as_id(nested.get("tool_call_id"))
+    message.chunks = [(call_id, chunks)]
+    told = [as_text(chunk.get("application_details")) for chunk in chunks]
+    said = "\n".join(text for text in told if text)
+    failed = as_bool(nested.get("tool_failed")) or False
+    message.results.append(RawResult(call_id=call_id, content=said, failed=failed, timestamp=message.timestamp))
 
 
 def _read_block(block: dict[str, Any], kind: str, message: RawMessage, notes: Counter[str]) -> bool:
@@ -235,6 +267,7 @@ def read_call(item: object, notes: Counter[str]) -> RawCall | None:
     call = RawCall(call_id=as_id(_first(record, "call_id", "tool_call_id", "id")), name=name)
     call.arguments = _first(named, "arguments", "input", "args", "parameters")
     call.arguments_hash = as_text(_first(record, "arguments_hash", "args_hash"))
+    call.accessed = cast("list[Any]", record["accessed"]) if isinstance(record.get("accessed"), list) else []
     _read_outcome(record, call)
     return call
 
@@ -257,6 +290,9 @@ def _read_outcome(record: dict[str, Any], call: RawCall) -> None:
     if success is None and call.error:
         success = False
     call.success = success if success is not None else call.success
+    if result is None and (own_hash := as_text(_first(record, "result_hash", "content_hash"))) is not None:
+        call.result_hash, call.has_result = own_hash, True
+        call.result_size_bytes = as_int(record.get("result_size_bytes"))
     call.duration_ms = as_float(_first(record, "duration_ms", "execution_time_ms"))
     call.timestamp = record.get("timestamp")
     call.diff_chunk_id = as_id(record.get("diff_chunk_id"))
@@ -321,7 +357,9 @@ def as_id(value: object) -> str | None:
     """Return an id as text; numbers are ids too."""
     if isinstance(value, bool) or value is None or value == "":
         return None
-    return str(value) if isinstance(value, str | int) else None
+    if isinstance(value, int):
+        return str(value) if -INTEGER_MAX <= value <= INTEGER_MAX else None
+    return value if isinstance(value, str) else None
 
 
 def as_int(value: object) -> int | None:
@@ -330,7 +368,7 @@ def as_int(value: object) -> int | None:
         return None
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) <= INTEGER_MAX else None
-    if isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) < 19:  # noqa: PLR2004  fits 64 bits
+    if isinstance(value, str) and len(value) < 19 and value.strip().removeprefix("-").isdecimal():  # noqa: PLR2004  fits 64 bits
         return int(value)
     return value if isinstance(value, int) and -INTEGER_MAX <= value <= INTEGER_MAX else None
 

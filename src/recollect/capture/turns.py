@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from recollect.capture.changes import changes_of_call, changes_of_chunks
 from recollect.capture.files import accessed_files
-from recollect.capture.parts import read_checkpoint
+from recollect.capture.parts import read_checkpoint, read_context_file
 from recollect.capture.shapes import RawCall, RawMessage, RawResult, flat_text, parsed_arguments
 from recollect.errors import TooLargeError
 from recollect.identity import HASH_PREFIX, content_hash
 from recollect.limits import (
+    ACCESSES_PER_CALL_MAX,
     ARGUMENT_CHARS_MAX,
     ERROR_CHARS_MAX,
     ID_CHARS_MAX,
@@ -26,9 +28,10 @@ from recollect.limits import (
     RESULT_CHARS_MAX,
     SUMMARY_CHARS_MAX,
     TURN_MESSAGES_MAX,
+    TURN_PARTS_MAX,
     TURN_TOOL_CALLS_MAX,
 )
-from recollect.model import CallStatus, Message, ToolCall, ToolResult, Turn, TurnStatus
+from recollect.model import CallStatus, CodeChange, ContextFile, FileAccess, Message, ToolCall, ToolResult, Turn, TurnStatus
 from recollect.text import cut, shorten
 
 if TYPE_CHECKING:
@@ -68,6 +71,8 @@ class _Draft:
         self.messages: list[RawMessage] = []
         self.calls: list[tuple[RawCall, int, int]] = []  # call, its message's place in the turn, iteration
         self.iteration = -1
+        self.given: list[tuple[dict[str, Any], Any]] = []  # files given as context, each with its time
+        self.chunks: list[tuple[str | None, list[dict[str, Any]]]] = []
 
     @property
     def has_begun(self) -> bool:
@@ -80,7 +85,9 @@ class _Draft:
             msg = f"a turn has more than {TURN_MESSAGES_MAX:,} messages or {TURN_TOOL_CALLS_MAX:,} tool calls: record it as several turns"
             raise TooLargeError(msg)
         self.take_results(message.results)
-        if message.role in {"tool", "function"}:
+        self.given += [(record, message.timestamp) for record in message.context_files]
+        self.chunks += message.chunks
+        if message.role in {"tool", "function", "context_file", "diff"}:
             return
         if message.is_empty and message.role == "assistant" and self.messages:
             self.reading.notes["empty_messages"] += 1
@@ -101,6 +108,7 @@ class _Draft:
                 call = RawCall(call_id=result.call_id, name=result.name or "unknown")
                 self.calls.append((call, len(self.messages) - 1, max(self.iteration, 0)))
             call.result, call.has_result = result.content, True
+            call.result_hash, call.result_size_bytes = result.content_hash or call.result_hash, result.size_bytes or call.result_size_bytes
             call.timestamp = call.timestamp or result.timestamp
             if result.failed is not None:
                 call.success = not result.failed
@@ -141,10 +149,34 @@ class _Draft:
             finish_reason=next((raw.finish_reason for raw in reversed(self.messages) if raw.finish_reason), None),
             prompt_tokens=max(prompt_tokens, default=None),
             completion_tokens=min(sum(completion_tokens), INTEGER_MAX) if completion_tokens else None,
+            context_files=self._context_files(started),
+            changes=self._changes(calls, started),
             checkpoints=tuple(
                 part for raw in self.messages for item in raw.checkpoints if (part := read_checkpoint(item, started, reading)) is not None
             ),
         )
+
+    def _context_files(self, started: datetime) -> tuple[ContextFile, ...]:
+        source = {"source": "tool"} if self.calls else {}
+        read = [read_context_file({**source, **record}, self.reading.time(time) or started, self.reading) for record, time in self.given]
+        self.reading.notes["context_files_unreadable"] += read.count(None)
+        return tuple(part for part in read if part is not None)
+
+    def _changes(self, calls: list[ToolCall], started: datetime) -> tuple[CodeChange, ...]:
+        """Return the changes that diffs tell of, and those that the arguments of the other calls do."""
+        place = self.reading.place
+        found = [
+            change for call_id, chunks in self.chunks for change in changes_of_chunks(chunks, place, tool_call_id=call_id, time=started)
+        ]
+        told = {call_id for call_id, chunks in self.chunks if chunks}
+        for call in calls:
+            if call.tool_call_id is None or call.tool_call_id not in told:
+                found += changes_of_call(
+                    call.tool_name, call.arguments, None if call.result is None else call.result.result, place,
+                    tool_call_id=call.tool_call_id, diff_chunk_id=call.diff_chunk_id, time=call.timestamp,
+                    succeeded=None if call.status == "unknown" else call.status == "success",
+                )  # fmt: skip
+        return tuple(found[:TURN_PARTS_MAX])
 
 
 def _message(raw: RawMessage, time: datetime) -> Message:
@@ -152,7 +184,7 @@ def _message(raw: RawMessage, time: datetime) -> Message:
     if text is None:
         summary = shorten(raw.summary or "", SUMMARY_CHARS_MAX)
         own_hash = raw.given_hash if raw.given_hash and raw.given_hash.startswith(HASH_PREFIX) else content_hash(summary)
-        content, size = None, 0
+        content, size = None, raw.given_bytes or 0
     else:
         summary, own_hash, size = shorten(text, SUMMARY_CHARS_MAX), content_hash(text), len(text.encode())
         content = cut(text, MESSAGE_CHARS_MAX)
@@ -192,8 +224,16 @@ def _tool_call(raw: RawCall, reading: Reading, order: int, iteration: int, place
         timestamp=time,
         diff_chunk_id=_short(raw.diff_chunk_id),
         result=result,
-        accessed=accessed_files(raw.name, arguments, result.result if result else None, reading.place),
+        accessed=_accessed(raw) or accessed_files(raw.name, arguments, result.result if result else None, reading.place),
     )
+
+
+def _accessed(raw: RawCall) -> tuple[FileAccess, ...]:
+    """Return the files a call touched as somebody told who saw its arguments."""
+    try:
+        return tuple(msgspec.convert(raw.accessed[:ACCESSES_PER_CALL_MAX], list[FileAccess]))
+    except msgspec.ValidationError:
+        return ()
 
 
 def _result(raw: RawCall, time: datetime) -> ToolResult:

@@ -28,6 +28,7 @@ _CHATTER_CHARS_MAX = 60
 _TOKENS_PER_CHAR_MIN = 0.2
 _FITTING_ROUNDS_MAX = 9
 _TITLE_CHARS_MAX = 50
+_NO_ROOM = "no room is left in the budget of its section"
 _GOAL_CHARS_MIN = 100  # so much of the goal is in wherever there is room for it at all
 
 
@@ -127,16 +128,17 @@ class _Composer:
         room = self._left_in(name, budget)
         if item_max is not None:
             room = min(room, item_max)
-        is_first = not self._filled.get(name)
-        made = worded(head, body, room)
-        if made is None or (made[1] and not is_first and room < _ITEM_CHARS_MIN):
-            self._leave(_left_item(name, item, "no room is left in the budget of its section"))
+        made = worded(head, body, room, may_cut=room >= _ITEM_CHARS_MIN or not self._filled.get(name))
+        if made is None:
+            self._leave(_left_item(name, item, _NO_ROOM))
             return False
         self._said[key] = None
-        shown = msgspec.structs.replace(item, text=made[0], is_cut=made[1])
-        self._filled.setdefault(name, []).append(shown)
-        self._sizes[name] = self._sizes.get(name, len(heading(name))) + shown.char_count
+        self._put(name, msgspec.structs.replace(item, text=made[0], is_cut=made[1]))
         return True
+
+    def _put(self, name: SectionName, item: Item) -> None:
+        self._filled.setdefault(name, []).append(item)
+        self._sizes[name] = self._sizes.get(name, len(heading(name))) + item.char_count
 
     def _leave(self, left: LeftOut) -> None:
         self._left.append(left)
@@ -207,13 +209,17 @@ class _Composer:
     def _files(self) -> None:
         if "files" not in self._plan.shares:
             return
+        budget = self._share("files")
         for file, line in file_lines([file for file in self._material.files if not file.temporary]):
             item = Item(
                 kind="file", id=file.path, text=line, conversation_id=None if self._material.info is None else self._material.info.id,
                 first_turn=file.turn_index, last_turn=file.turn_index, age_seconds=age_of(file.timestamp, self._material.now),
                 reason=f"last touched by {file.tool_name} in turn {file.turn_index}",
             )  # fmt: skip
-            self._add("files", item, line, "", self._share("files"))
+            if len(line) <= self._left_in("files", budget):
+                self._put("files", item)
+            else:
+                self._leave(_left_item("files", item, _NO_ROOM))
 
     def _code(self) -> None:
         if "code" in self._plan.shares:

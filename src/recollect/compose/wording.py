@@ -38,14 +38,17 @@ def age_of(moment: datetime | None, now: datetime) -> float | None:
     return None if moment is None else max((now - moment).total_seconds(), 0.0)
 
 
-def worded(head: str, body: str, room: int) -> tuple[str, bool] | None:
-    """Return a head line with a quoted body in at most `room` characters, and whether it was cut; None when not even a word fits."""
+def worded(head: str, body: str, room: int, *, may_cut: bool = True) -> tuple[str, bool] | None:
+    """Return a head line with a quoted body in at most `room` characters, and whether it was cut.
+
+    None when not even a word fits, or when it does not fit whole and may not be cut.
+    """
     head = harmless(" ".join(head.split()))
     whole = f"{head}\n{quoted(body)}" if body.strip() else head
     if len(whole) <= room:
         return whole, False
     space = room - len(head) - 3
-    while space >= _BODY_CHARS_MIN:
+    while may_cut and space >= _BODY_CHARS_MIN:
         text = f"{head}\n{quoted(cut(body, space))}"
         if len(text) <= room:
             return text, True
@@ -116,9 +119,10 @@ def _is_said(sentence: str, said: Collection[str]) -> bool:
 
 
 def file_lines(files: Sequence[AccessedFile]) -> list[tuple[AccessedFile, str]]:
-    """Return a line for each file: writes first, then by folder, the latest first in each."""
+    """Return one line for each file: writes first, then by folder, the latest first in each."""
     ordered = sorted(files, key=lambda file: (ACCESS_ORDER.index(file.kind), _folder(file.path)))
-    return [(file, harmless(f"- {_KIND_WORDS[file.kind]} {file.path} ({file.tool_name}, turn {file.turn_index})")) for file in ordered]
+    lines = [f"- {_KIND_WORDS[file.kind]} {file.path} ({file.tool_name}, turn {file.turn_index})" for file in ordered]
+    return [(file, harmless(" ".join(line.split()))) for file, line in zip(ordered, lines, strict=True)]
 
 
 def _folder(path: str) -> str:

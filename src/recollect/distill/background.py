@@ -67,13 +67,14 @@ class Background:
         """Do what is due, in a store that is open only as long as there is something."""
         from recollect.distill.worker import Worker  # noqa: PLC0415  NumPy is loaded when there is something to do
 
-        store = await open_store(self._settings.store, self._settings, threads=False)
+        store = await open_store(self._settings.store, self._settings, clock=self._clock, threads=False)
         try:
             worker = Worker(
                 store, self._settings, self._clock, self._ids, metrics=self._metrics, model=self._model, is_stopped=self._stopped.is_set
             )
             if is_first:
                 await worker.wake_stale()
+            await worker.sweep()
             while not self._stopped.is_set() and await worker.step():
                 pass
         finally:

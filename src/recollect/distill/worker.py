@@ -25,13 +25,15 @@ from recollect.distill.vectors import quantised
 from recollect.errors import ModelError, NotFoundError
 from recollect.identity import content_hash, identity
 from recollect.limits import TURNS_PER_PAGE
-from recollect.model import Summary
+from recollect.model import Project, Summary
 from recollect.placing import checksum
+from recollect.policies import policy_of
 from recollect.quoting import key_text, summary_text
 from recollect.store.shapes import Embedded, SummarySize, TurnRange
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+    from datetime import datetime
 
     from recollect.clock import Clock, Ids
     from recollect.config import Settings
@@ -107,6 +109,12 @@ class Worker:
         """Have everything embedded that has no vector of the model that is used now."""
         if self._settings.agent.memory.embeddings.enabled:
             await self._store.jobs.wake_all(self._workspace, "embed", self._clock.now(), model=self._chosen_embedder().name)
+
+    async def sweep(self) -> None:
+        """Remove what has expired."""
+        swept = await self._store.retention.sweep(self._workspace, self._clock.now())
+        if swept.turns or swept.summaries:
+            await self._store.erase()
 
     async def drain(self) -> int:
         """Do jobs until none is due; returns how many."""
@@ -278,11 +286,23 @@ class Worker:
         ]
         if not summaries:
             return 0
-        if not await self._store.derived.put_summaries(self._workspace, summaries, lease=lease, unless=unless):
+        expiries = await self._expiries(lease.conversation_id, summaries)
+        if not await self._store.derived.put_summaries(self._workspace, summaries, lease=lease, unless=unless, expiries=expiries):
             await self._beat(lease, surely=True)  # tells a lost lease from a changed turn
             return 0
         self._metrics.summarised(len(summaries), time.perf_counter() - started)
         return len(summaries)
+
+    async def _expiries(self, conversation_id: str, summaries: Sequence[Summary]) -> dict[str, datetime]:
+        """Return when summaries are gone, as the settings of their project say."""
+        info = await self._store.conversations.get(self._workspace, conversation_id) if self._settings.projects else None
+        if info is None:
+            return {}
+        known = await self._store.conversations.projects(self._workspace)
+        owner = next((one for one in known if one.id == info.project_id), Project(id=info.project_id, name=info.project))
+        policy = policy_of(self._settings, owner)
+        found = {one.id: policy.summary_expiry(one.created_at) for one in summaries}
+        return {own_id: moment for own_id, moment in found.items() if moment is not None}
 
     async def _told(self, lease: Lease, asked: Asked) -> tuple[Told, str]:
         """Return what the model says, or the extractive summary when there is none or it is of no use; and who wrote it."""

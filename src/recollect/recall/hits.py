@@ -8,6 +8,7 @@ import msgspec
 
 from recollect.answers import Hit
 from recollect.quoting import passage_text, summary_text
+from recollect.store.shapes import Owners
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,41 +44,33 @@ def _overlap(one: Found, other: Found) -> bool:
 
 
 class Reader:
-    """Reads the owners of hits whole, once each."""
+    """Reads the owners of hits whole, and tells the hits from them."""
 
     def __init__(self, store: Store, workspace: str, now: datetime) -> None:
         self._store = store
         self._workspace = workspace
         self._now = now
-        self._turns: dict[str, Turn] = {}
-        self._summaries: dict[str, Summary] = {}
-        self._conversations: dict[str, ConversationInfo | None] = {}
+        self._owners = Owners(turns={}, summaries={}, conversations={})
 
     async def read(self, owners: Sequence[Found]) -> None:
         """Read turns, summaries and their conversations."""
-        turns = [one.owner_id for one in owners if one.level == 0]
-        self._turns |= {turn.id: turn for turn in await self._store.turns.by_id(self._workspace, turns)}
-        told = [one.owner_id for one in owners if one.level > 0]
-        self._summaries |= {summary.id: summary for summary in await self._store.derived.summaries_by_id(self._workspace, told)}
+        self._owners = await self._store.search.owners(self._workspace, owners)
 
     def has(self, owner: Found) -> bool:
         """Tell whether an owner was still there when it was read."""
-        return owner.owner_id in self._turns or owner.owner_id in self._summaries
+        return owner.owner_id in self._owners.turns or owner.owner_id in self._owners.summaries
 
     def is_unanswered(self, owner: Found) -> bool:
         """Tell whether a turn only asks: nobody answered, and no tool ran."""
-        turn = self._turns.get(owner.owner_id)
+        turn = self._owners.turns.get(owner.owner_id)
         return turn is not None and not turn.assistant and not turn.tool_calls and turn.user.rstrip().endswith("?")
 
-    async def hit(self, ranked: Ranked, owner: Found, passage: Passage) -> Hit:
+    def hit(self, ranked: Ranked, owner: Found, passage: Passage) -> Hit:
         """Return one hit."""
-        conversation_id = owner.conversation_id
-        if conversation_id not in self._conversations:
-            self._conversations[conversation_id] = await self._store.conversations.get(self._workspace, conversation_id)
-        conversation = self._conversations[conversation_id]
+        conversation = self._owners.conversations.get(owner.conversation_id)
         if owner.level:
-            return self._summary_hit(self._summaries[owner.owner_id], _hit("summary", owner, ranked, conversation))
-        return self._turn_hit(self._turns[owner.owner_id], passage, _hit("turn", owner, ranked, conversation))
+            return self._summary_hit(self._owners.summaries[owner.owner_id], _hit("summary", owner, ranked, conversation))
+        return self._turn_hit(self._owners.turns[owner.owner_id], passage, _hit("turn", owner, ranked, conversation))
 
     def _turn_hit(self, turn: Turn, passage: Passage, hit: Hit) -> Hit:
         moment = turn.ended_at or turn.started_at

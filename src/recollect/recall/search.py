@@ -124,7 +124,7 @@ class _Search:
         penalties = {row: weights.unanswered for row in rows if reader.is_unanswered(signals.owners[row])}
         final = [ranked(signals, sums, row, penalties.get(row, 0.0)) for row in ordered(signals, sums, penalties, rows)]
         kept = [one for one in final if one.score >= self._ask.minimum_score and one.score > 0][: self._ask.limit]
-        return tuple([await reader.hit(one, signals.owners[one.row], found.passages[signals.best[one.row]].passage) for one in kept])
+        return tuple([reader.hit(one, signals.owners[one.row], found.passages[signals.best[one.row]].passage) for one in kept])
 
     async def _scored(self, found: Candidates, probe: Probe, weights: Weights) -> tuple[Candidates, Signals, Sums]:
         """Score the candidates, the best of them together with their neighbours, which no retriever may have found."""

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from recollect.clock import from_iso
+from recollect.recall.counting import counted
 from recollect.store.shapes import Found
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _WINDOW_TURNS = 5
 _SESSION_K = 1.5
 _RECENT_DAYS = 14.0
 _DAY_SECONDS = 86_400.0
+_TURNS_MAX = 2**32  # no conversation has so many
 DISTANCES = (-2, -1, 1, 2)
 
 
@@ -61,7 +63,8 @@ def signals(found: Candidates, asked: Asked, vector: Sequence[float], now: datet
     passages = found.passages
     owners, owner_of = _owners(passages)
     idf = _weights(found, asked.terms)
-    counts, lengths = _counts(passages, asked.terms)
+    counts = counted([one.terms for one in passages], asked.terms)
+    lengths = np.array([one.length for one in passages], np.float64)
     whole = max(float(idf.sum()), 1e-9)
     lexical = _bm25(counts, lengths, idf, found.average_length) / whole
     cosine = np.maximum(_cosines(passages, vector), 0.0)
@@ -69,19 +72,20 @@ def signals(found: Candidates, asked: Asked, vector: Sequence[float], now: datet
     best = _best(owner_of, len(owners), lexical + cosine + phrases)
     pooled = _pooled(counts, owner_of, len(owners))
     pooled_lengths = _pooled(lengths[:, None], owner_of, len(owners))[:, 0]
-    neighbours = _neighbours(owners)
+    levels = np.array([one.level for one in owners], np.intp)
+    conversations = _conversations(owners)
+    neighbours = _neighbours(owners, levels, conversations)
     turn_length = found.average_length * found.passage_count / max(found.turn_count, 1)
     around = _around(pooled, pooled_lengths, neighbours, idf, max(turn_length, 1.0)) / whole
     terms = _most(lexical, owner_of, len(owners))
-    is_summary = np.array([one.level > 0 for one in owners], np.bool_)
     return Signals(
         owners=owners,
         best=best,
         terms=terms,
-        around=np.where(is_summary, terms, around),
+        around=np.where(levels > 0, terms, around),
         meaning=_most(cosine, owner_of, len(owners)),
         phrase=_most(phrases, owner_of, len(owners)),
-        session=_session(owners, pooled, idf) / whole,
+        session=_session(conversations, pooled * (levels == 0)[:, None], idf) / whole,
         speaker=_most(_spoken(passages, asked), owner_of, len(owners)),
         time=np.array([_timely(one, asked) for one in owners]),
         recency=np.array([_recent(one, now) for one in owners]),
@@ -108,18 +112,6 @@ def _weights(found: Candidates, terms: Sequence[str]) -> Floats:
     return np.log(1 + (found.passage_count - having + 0.5) / (having + 0.5))
 
 
-def _counts(passages: Sequence[Found], terms: Sequence[str]) -> tuple[Floats, Floats]:
-    """Return how often each passage has each term, and how many terms it has; the same term twice in a row counts once."""
-    wanted = [f" {term} " for term in terms]
-    counts = np.zeros((len(passages), len(terms)), np.float64)
-    for n, one in enumerate(passages):
-        text = f" {one.passage.terms} "
-        for place, word in enumerate(wanted):
-            if word in text:
-                counts[n, place] = text.count(word)
-    return counts, np.array([one.length for one in passages], np.float64)
-
-
 def _bm25(counts: Floats, lengths: Floats, idf: Floats, usual_length: float) -> Floats:
     norm = _K1 * (1 - _B + _B * lengths / max(usual_length, 1.0))
     return (counts / (counts + norm[:, None]) * idf).sum(axis=1)
@@ -129,11 +121,10 @@ def _cosines(passages: Sequence[Found], vector: Sequence[float]) -> Floats:
     """Return the cosine of each passage's vector with the question's; 0 where there is none."""
     cosines = np.zeros(len(passages), np.float64)
     size = len(vector)
-    rows = [n for n, one in enumerate(passages) if one.vector is not None and len(one.vector.values) == size] if size else []
+    rows = [n for n, one in enumerate(passages) if size and one.vector is not None and len(one.vector) == size]
     if rows:
-        vectors = [one.vector for one in passages if one.vector is not None and len(one.vector.values) == size]
-        values = np.frombuffer(b"".join(one.values for one in vectors), np.int8).reshape(len(rows), size).astype(np.float64)
-        cosines[rows] = values @ np.array(vector, np.float64) * np.array([one.scale for one in vectors])
+        values = np.frombuffer(b"".join([passages[n].vector or b"" for n in rows]), np.int8).reshape(len(rows), size).astype(np.float64)
+        cosines[rows] = values @ np.array(vector, np.float64) * np.array([passages[n].scale for n in rows], np.float64)
     return np.minimum(cosines, 1.0)
 
 
@@ -145,7 +136,7 @@ def _phrases(passages: Sequence[Found], counts: Floats, asked: Asked) -> Floats:
     if not pairs:
         return found
     for n in np.flatnonzero((counts > 0).sum(axis=1) > 1).tolist():
-        text = f" {passages[n].passage.terms} "
+        text = f" {passages[n].terms} "
         met = sum(pair in text or turned in text for pair, turned in pairs) / len(pairs)
         found[n] = max(met, sum(phrase in text for phrase in phrases) / len(phrases)) if phrases else met
     return found
@@ -154,7 +145,7 @@ def _phrases(passages: Sequence[Found], counts: Floats, asked: Asked) -> Floats:
 def _spoken(passages: Sequence[Found], asked: Asked) -> Floats:
     if not asked.speakers:
         return np.zeros(len(passages), np.float64)
-    return np.array([one.passage.terms.split(" ", 1)[0] in asked.speakers for one in passages], np.float64)
+    return np.array([one.terms.split(" ", 1)[0] in asked.speakers for one in passages], np.float64)
 
 
 def _pooled(values: Floats, owner_of: Places, owners: int) -> Floats:
@@ -171,22 +162,26 @@ def _most(values: Floats, owner_of: Places, owners: int) -> Floats:
 
 def _best(owner_of: Places, owners: int, values: Floats) -> Places:
     """Return the passage of each owner that has the most; of equals the first."""
-    best = np.zeros(owners, np.intp)
-    order = np.argsort(values, kind="stable")[::-1]
-    for place in order[::-1].tolist():
-        best[owner_of[place]] = place
-    return best
+    order = np.lexsort((-values, owner_of))
+    return order[np.searchsorted(owner_of[order], np.arange(owners))]
 
 
-def _neighbours(owners: Sequence[Found]) -> Places:
-    rows = {(one.conversation_id, one.last_turn): n for n, one in enumerate(owners) if one.level == 0}
-    return np.array(
-        [
-            [rows.get((one.conversation_id, one.last_turn + distance), -1) if one.level == 0 else -1 for distance in DISTANCES]
-            for one in owners
-        ],
-        np.intp,
-    ).reshape(len(owners), len(DISTANCES))
+def _conversations(owners: Sequence[Found]) -> Places:
+    """Return a number for the conversation of each owner."""
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(one.conversation_id, len(numbers)) for one in owners], np.intp)
+
+
+def _neighbours(owners: Sequence[Found], levels: Places, conversations: Places) -> Places:
+    rows = np.full((len(owners), len(DISTANCES)), -1, np.intp)
+    turns = np.flatnonzero(levels == 0)
+    if len(turns):
+        places = (conversations * _TURNS_MAX + np.array([one.last_turn for one in owners], np.intp))[turns]
+        order = np.argsort(places)
+        for column, distance in enumerate(DISTANCES):
+            found = order[np.minimum(np.searchsorted(places, places + distance, sorter=order), len(order) - 1)]
+            rows[turns, column] = np.where(places[found] == places + distance, turns[found], -1)
+    return rows
 
 
 def _around(pooled: Floats, lengths: Floats, neighbours: Places, idf: Floats, turn_length: float) -> Floats:
@@ -199,13 +194,12 @@ def _around(pooled: Floats, lengths: Floats, neighbours: Places, idf: Floats, tu
     return _bm25(counts, total, idf, turn_length * _WINDOW_TURNS)
 
 
-def _session(owners: Sequence[Found], pooled: Floats, idf: Floats) -> Floats:
+def _session(conversations: Places, pooled: Floats, idf: Floats) -> Floats:
     """Return how much of what is asked for occurs in an owner's conversation at all."""
-    conversations: dict[str, int] = {}
-    rows = np.array([conversations.setdefault(one.conversation_id, len(conversations)) for one in owners], np.intp)
-    turns = np.array([one.level == 0 for one in owners], np.bool_)
-    counts = _pooled(pooled * turns[:, None], rows, len(conversations))
-    return (counts / (counts + _SESSION_K) * idf).sum(axis=1)[rows] if len(owners) else np.zeros(0)
+    if not len(conversations):
+        return np.zeros(0)
+    counts = _pooled(pooled, conversations, int(conversations.max()) + 1)
+    return (counts / (counts + _SESSION_K) * idf).sum(axis=1)[conversations]
 
 
 def _timely(one: Found, asked: Asked) -> float:

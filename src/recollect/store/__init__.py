@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recollect.checks import masked
+from recollect.clock import SystemClock
 from recollect.config import Settings
 from recollect.errors import InputError, StoreUnavailableError
+from recollect.store.retention import Fresh
 from recollect.store.store import Store
 
 if TYPE_CHECKING:
+    from recollect.clock import Clock
     from recollect.store.protocol import Engine
 
 __all__ = ["Store", "open_store", "waits_for_a_server"]
@@ -17,12 +20,13 @@ __all__ = ["Store", "open_store", "waits_for_a_server"]
 _SERVERS = ("neo4j", "bolt")
 
 
-async def open_store(url: str, settings: Settings | None = None, *, threads: bool = True) -> Store:
+async def open_store(url: str, settings: Settings | None = None, *, clock: Clock | None = None, threads: bool = True) -> Store:
     """Open the store a URL names: `sqlite:///absolute/path.db`, a plain path, `neo4j://host:7687/database`, `bolt://…`.
 
-    `threads=False` lets a file be read and written in the caller's thread, for doors that have no event loop.
+    `threads=False` lets a file be read and written in the caller's thread, for doors that have no event loop; the clock
+    says what has expired.
     """
-    return Store(await _engine(url, settings or Settings(), threads=threads))
+    return Store(Fresh(await _engine(url, settings or Settings(), threads=threads), clock or SystemClock()))
 
 
 def waits_for_a_server(url: str) -> bool:

@@ -11,6 +11,7 @@ from recollect.store.lineage import existing, spans_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from recollect.model import Insight, Reference, Scope, Summary
     from recollect.store.protocol import Engine, Transaction
@@ -24,14 +25,24 @@ class Derived:
         self._engine = engine
 
     async def put_summaries(
-        self, workspace: str, summaries: list[Summary], *, lease: Lease | None = None, unless: Mapping[str, str | int] | None = None
+        self,
+        workspace: str,
+        summaries: list[Summary],
+        *,
+        lease: Lease | None = None,
+        unless: Mapping[str, str | int] | None = None,
+        expiries: Mapping[str, datetime] | None = None,
     ) -> bool:
         """Write summaries with the edges to their sources and what they are searched by; one that exists is replaced.
+
+        Those with an expiry are gone from that moment on.
 
         With a lease nothing is written, and the answer is False, when somebody else holds the job now, or when a turn
         has no longer the content hash, or a lower summary the checksum, that `unless` says.
         """
-        return await self._engine.write(workspace, lambda transaction: _put_summaries(transaction, workspace, summaries, lease, unless))
+        return await self._engine.write(
+            workspace, lambda transaction: _put_summaries(transaction, workspace, summaries, lease, unless, expiries or {})
+        )
 
     async def shown_summaries(self, workspace: str, conversation_id: str) -> list[Summary]:
         """Return the summaries that a conversation shows: its own, and its ancestors' that end before the fork; each stretch once."""
@@ -91,7 +102,12 @@ class Derived:
 
 
 async def _put_summaries(
-    transaction: Transaction, workspace: str, summaries: list[Summary], lease: Lease | None, unless: Mapping[str, str | int] | None
+    transaction: Transaction,
+    workspace: str,
+    summaries: list[Summary],
+    lease: Lease | None,
+    unless: Mapping[str, str | int] | None,
+    expiries: Mapping[str, datetime],
 ) -> bool:
     if lease is not None and not await transaction.jobs.holds(lease):
         return False
@@ -99,7 +115,7 @@ async def _put_summaries(
         return False
     owners = {owner: await existing(transaction, workspace, owner) for owner in dict.fromkeys(one.conversation_id for one in summaries)}
     for summary in summaries:
-        await transaction.derived.put_summary(summary, checksum(summary), summary_passages(summary))
+        await transaction.derived.put_summary(summary, checksum(summary), summary_passages(summary), expiries.get(summary.id))
     for owner, held in owners.items():
         if lease is not None:
             await transaction.jobs.wake(owner, "embed", held.conversation.updated_at)

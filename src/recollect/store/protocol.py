@@ -17,8 +17,9 @@ that branches still show over to one of them, under ids that follow from it, unl
 **Integrity.** What comes out is what went in; what is damaged is reported by `audit.damage`, and is never repaired
 silently.
 
-What this means is written once, in the facets (`conversations`, `turns`, `searching`, `derived`, `jobs`, `audit`). A backend is an `Engine`
-that runs units of work, and a `Transaction` of six groups of queries with their row mapping; it decides nothing.
+What this means is written once, in the facets (`conversations`, `turns`, `searching`, `derived`, `jobs`, `tracing`, `retention`,
+`requests`, `audit`). A backend is an `Engine` that runs units of work, and a `Transaction` of nine groups of queries with
+their row mapping; it decides nothing.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from recollect.answers import AccessedFile, Damage, Stats
     from recollect.model import ConversationInfo, Insight, Job, JobKind, Passage, Project, Reference, Scope, Summary
+    from recollect.store.keeping import RequestRows, RetentionRows
     from recollect.store.recording import Situation
     from recollect.store.shapes import (
         Advance,
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
         Unembedded,
         Vector,
     )
+    from recollect.store.traced import TraceRows
 
 _T = TypeVar("_T")
 
@@ -158,7 +161,7 @@ class TurnRows(Protocol):
         """
         ...
 
-    async def delete(self, turn_ids: list[str]) -> None:
+    async def delete(self, turn_ids: list[str], *, keep_summaries: bool = False) -> None:
         """Delete turns with all their parts, and the summaries, of any level, that tell of them; their conversations get a job."""
         ...
 
@@ -189,7 +192,7 @@ class SearchRows(Protocol):
 class DerivedRows(Protocol):
     """Vectors, summaries, insights, scopes, by query."""
 
-    async def put_summary(self, summary: Summary, checksum: int, passages: tuple[Passage, ...]) -> None:
+    async def put_summary(self, summary: Summary, checksum: int, passages: tuple[Passage, ...], expires_at: datetime | None) -> None:
         """Write a summary with the edges to its sources and its passages, in the place of one with its id."""
         ...
 
@@ -198,7 +201,7 @@ class DerivedRows(Protocol):
         ...
 
     async def delete_summaries(self, conversation_id: str) -> None:
-        """Delete every summary of a conversation; its turns stay."""
+        """Delete every summary of a conversation that can be made again, which one of expired turns cannot; its turns stay."""
         ...
 
     async def unembedded(self, conversation_id: str, model: str, limit: int) -> list[Unembedded]:
@@ -340,6 +343,21 @@ class Transaction(Protocol):
     @property
     def jobs(self) -> JobRows:
         """Work that waits."""
+        ...
+
+    @property
+    def retention(self) -> RetentionRows:
+        """What expires."""
+        ...
+
+    @property
+    def requests(self) -> RequestRows:
+        """Requests that come in pieces."""
+        ...
+
+    @property
+    def trace(self) -> TraceRows:
+        """What the audit asks."""
         ...
 
     @property

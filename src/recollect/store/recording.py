@@ -37,10 +37,12 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """What the conversation and its project hold at this moment.
 
     `inherited_to` is the last index that the conversation itself inherits, `forked_at` the last that a branch inherits
-    from it; -1 where there is none. `cut_sequence` is the first message sequence at the index to truncate from.
+    from it; -1 where there is none. `cut_sequence` is the first message sequence at the index to truncate from. A silent
+    conversation takes no more turns.
     """
 
     head: Head
+    is_silent: bool = False
     known: tuple[KnownTurn, ...] = ()
     inherited_to: int = -1
     forked_at: int = -1
@@ -50,7 +52,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What to carry out, in this order: remove turns, move the sequences after an index by so many, insert turns."""
 
-    status: Literal["created", "unchanged", "replaced", "moved"]
+    status: Literal["created", "unchanged", "replaced", "moved", "skipped"]
     remove_ids: tuple[str, ...] = ()
     truncate_from: int | None = None
     shift_after: int | None = None
@@ -62,6 +64,8 @@ def plan(situation: Situation, recording: Recording) -> Plan:
     """Decide; raises `ConflictError` when the same request says something else and replacing was not asked for."""
     turns = [draft.turn for draft in recording.drafts]
     head = situation.head
+    if situation.is_silent and not recording.keep_places:
+        return Plan(status="skipped")
     if situation.known:
         return _plan_known(situation, recording, turns)
     if recording.expected_index is not None and recording.expected_index != head.next_index:

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.answers import Forgotten
+from recollect.answers import Forgotten, Swept
+from recollect.model import NOT_RECORDED_TAG
 from recollect.placing import checksum, place_turn, unplaced
 from recollect.store.lineage import below, counted_anew, counted_below, sealed
 from recollect.store.recording import adopted, chosen_heir
 from recollect.store.shapes import Span, StoredTurn
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from recollect.store.protocol import Transaction
@@ -38,6 +40,7 @@ async def remove(transaction: Transaction, conversation_ids: list[str], *, keep_
         for branch in branches:
             await transaction.conversations.update(sealed(adopted(branch, gone)))
         await transaction.turns.delete([turn.id for turn in await transaction.turns.outline(Span(conversation_id=conversation_id))])
+        await transaction.requests.forget([conversation_id])
         await transaction.conversations.delete(conversation_id)
         for branch in branches:
             await counted_anew(transaction, adopted(branch, gone), 0)
@@ -57,7 +60,8 @@ async def _hand_over(transaction: Transaction, gone: Held, branches: list[Held])
     await transaction.turns.delete(ids)
     placed = [place_turn(unplaced(one.turn), heir_id, one.turn.index, one.turn.first_sequence) for one in handed]
     stored = [
-        StoredTurn(turn=turn, checksum=checksum(turn), passages=passages.get(own_id, ())) for own_id, turn in zip(ids, placed, strict=True)
+        StoredTurn(turn=turn, checksum=checksum(turn), passages=passages.get(one.turn.id, ()), expires_at=one.expires_at)
+        for one, turn in zip(handed, placed, strict=True)
     ]
     await transaction.turns.insert(heir_id, stored, None)
     for branch in branches:
@@ -68,10 +72,43 @@ async def _hand_over(transaction: Transaction, gone: Held, branches: list[Held])
 
 
 async def forget_before(transaction: Transaction, moment: datetime, project_ids: tuple[str, ...] | None) -> Forgotten:
-    """Forget the turns that ended before a moment, and the conversations this leaves empty."""
+    """Forget the turns that ended before a moment, what tells of them, and the conversations this leaves empty."""
     old = await transaction.turns.ended_before(moment, project_ids)
-    await transaction.turns.delete([turn_id for turn_id, _ in old])
-    owners = list(dict.fromkeys(conversation_id for _, conversation_id in old))
+    await _delete(transaction, [turn_id for turn_id, _ in old])
+    told = await transaction.retention.told_before(moment, project_ids)  # of turns that have expired since
+    await transaction.retention.delete_summaries([summary_id for summary_id, _ in told])
+    emptied = await settle(transaction, [conversation_id for _, conversation_id in (*old, *told)])
+    return Forgotten(conversations=emptied, turns=len(old))
+
+
+async def _delete(transaction: Transaction, turn_ids: list[str], *, keep_summaries: bool = False) -> None:
+    """Delete turns, and the sketches of requests that are not whole yet, which say the same and would bring them back."""
+    await transaction.requests.forget_told(turn_ids)
+    await transaction.turns.delete(turn_ids, keep_summaries=keep_summaries)
+
+
+async def remove_turns(transaction: Transaction, turn_ids: list[str]) -> int:
+    """Remove turns with all that hangs from them, and the conversations this leaves empty; returns how many turns there were."""
+    gone = [stored.turn for stored in await transaction.turns.by_id(turn_ids)]
+    await transaction.turns.delete([turn.id for turn in gone])
+    await settle(transaction, [turn.conversation_id for turn in gone])
+    return len(gone)
+
+
+async def sweep(transaction: Transaction, now: datetime) -> Swept:
+    """Remove what has expired: turns with all that hangs from them but summaries, and summaries whose own time is over."""
+    turns, summaries = await transaction.retention.turns(now), await transaction.retention.summaries(now)
+    if turns:
+        await _delete(transaction, [turn_id for turn_id, _ in turns], keep_summaries=True)
+    if summaries:
+        await transaction.retention.delete_summaries([summary_id for summary_id, _ in summaries])
+    emptied = await settle(transaction, [owner for _, owner in (*turns, *summaries)])
+    return Swept(conversations=emptied, turns=len(turns), summaries=len(summaries))
+
+
+async def settle(transaction: Transaction, owners: Iterable[str]) -> int:
+    """Count and tell conversations anew after something of them went, and remove those that are left empty; returns how many."""
+    owners = list(dict.fromkeys(owners))
     held = [one for one in [await transaction.conversations.held(owner) for owner in owners] if one is not None]
     depths = {
         one.conversation.id: (len(await transaction.conversations.chain(one.conversation.id)), one)
@@ -79,9 +116,29 @@ async def forget_before(transaction: Transaction, moment: datetime, project_ids:
     }
     emptied = 0
     for _, one in sorted(depths.values(), key=lambda entry: -entry[0]):  # branches before their parents
-        anew = await counted_anew(transaction, one, 0)
-        if not anew.conversation.turn_count and not await transaction.conversations.branches(one.conversation.id):
-            await transaction.conversations.delete(one.conversation.id)
-            emptied += 1
+        untold = _replace(one, conversation=_replace(one.conversation, summary=None))  # whoever wrote it, it told of what is gone
+        anew = await counted_anew(transaction, untold, 0)
+        emptied += await _drop_empty(transaction, anew)
     await transaction.conversations.drop_unused(sorted({one.conversation.project_id for _, one in depths.values()}))
-    return Forgotten(conversations=emptied, turns=len(old))
+    return emptied
+
+
+async def drop_empty(transaction: Transaction, conversation_id: str) -> None:
+    """Remove a conversation in which nothing was recorded after all, and its project when that was the last of it."""
+    held = await transaction.conversations.held(conversation_id)
+    if held is not None and await _drop_empty(transaction, held):
+        await transaction.conversations.drop_unused([held.conversation.project_id])
+
+
+async def _drop_empty(transaction: Transaction, held: Held) -> bool:
+    """Remove a conversation that holds nothing and that nothing needs.
+
+    One that is not to be recorded stays: gone, it would begin anew without its tag.
+    """
+    own_id = held.conversation.id
+    if held.conversation.turn_count or NOT_RECORDED_TAG in held.conversation.tags or await transaction.requests.is_open(own_id):
+        return False
+    if await transaction.derived.summaries(own_id, None) or await transaction.conversations.branches(own_id):
+        return False
+    await transaction.conversations.delete(own_id)
+    return True

@@ -1,13 +1,16 @@
-"""Candidates for recall: where a scope is, for every store."""
+"""Candidates for recall, and the owners of hits: where a scope is, for every store."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from recollect.store.integrity import intact
 from recollect.store.lineage import spans_of
-from recollect.store.shapes import Area
+from recollect.store.shapes import Area, Owners
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from recollect.store.protocol import Engine, Transaction
     from recollect.store.shapes import Candidates, Found, Probe, SearchScope
 
@@ -33,6 +36,26 @@ class Searching:
             return await transaction.search.of_turns(await _area(transaction, workspace, scope), places, model)
 
         return await self._engine.read(workspace, work) if places else []
+
+    async def owners(self, workspace: str, found: Sequence[Found]) -> Owners:
+        """Return the owners of some passages whole, and their conversations, of one moment; those that are gone are left out.
+
+        `DamagedStoreError` when one of the turns is not what was recorded.
+        """
+        return await self._engine.read(workspace, lambda transaction: _owners(transaction, found))
+
+
+async def _owners(transaction: Transaction, found: Sequence[Found]) -> Owners:
+    turn_ids = [one.owner_id for one in found if one.level == 0]
+    summary_ids = [one.owner_id for one in found if one.level > 0]
+    stored = await transaction.turns.by_id(turn_ids) if turn_ids else []
+    summaries = await transaction.derived.summaries_by_id(summary_ids) if summary_ids else []
+    held = [await transaction.conversations.held(conversation_id) for conversation_id in {one.conversation_id: None for one in found}]
+    return Owners(
+        turns={one.turn.id: intact(one.turn, one.checksum) for one in stored},
+        summaries={one.id: one for one in summaries},
+        conversations={one.conversation.id: one.conversation for one in held if one is not None},
+    )
 
 
 async def _area(transaction: Transaction, workspace: str, scope: SearchScope) -> Area:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from recollect.model import ConversationInfo, ConversationStatus, JobKind, Passage, Turn
+from recollect.model import ConversationInfo, ConversationStatus, JobKind, Passage, PassagePart, Summary, Turn
 
 
 class ConversationFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,10 +31,11 @@ class ConversationChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """A turn that has no place yet, with the passages it is searched by."""
+    """A turn that has no place yet, with the passages it is searched by, and the moment from which it is gone."""
 
     turn: Turn
     passages: tuple[Passage, ...] = ()
+    expires_at: datetime | None = None
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +57,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a recording."""
 
-    status: Literal["created", "unchanged", "replaced", "moved"]
+    status: Literal["created", "unchanged", "replaced", "moved", "skipped"]
     turns: tuple[Turn, ...] = ()
 
 
@@ -159,10 +160,11 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     limit: int
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class Found(msgspec.Struct, frozen=True, gc=False):
     """A passage with what scoring needs, of a turn (level 0) or of a summary of the turns from `first_turn` to `last_turn`.
 
-    `length` counts its terms. Its vector is there when one of the model asked for is; `at` is when its owner was said or made.
+    `length` counts its terms; `at` is when its owner was said or made. Its vector, as in `Vector`, is there when one of the
+    model asked for is. Flat, because a search reads hundreds of them.
     """
 
     owner_id: str
@@ -170,10 +172,20 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     conversation_id: str
     first_turn: int
     last_turn: int
-    passage: Passage
+    part: PassagePart
+    ordinal: int
+    start: int
+    end: int
+    terms: str
     length: int
     at: str | None = None
-    vector: Vector | None = None
+    scale: float | None = None
+    vector: bytes | None = None
+
+    @property
+    def passage(self) -> Passage:
+        """Where in its owner it is, and its terms."""
+        return Passage(part=self.part, ordinal=self.ordinal, start=self.start, end=self.end, terms=self.terms)
 
 
 class Candidates(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,6 +200,14 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     turn_count: int = 0
     average_length: float = 0.0
     document_frequency: Mapping[str, int] = {}
+
+
+class Owners(msgspec.Struct, frozen=True, kw_only=True):
+    """What hits are told from: turns, summaries and the conversations they are in, by their ids; what is gone is not among them."""
+
+    turns: Mapping[str, Turn]
+    summaries: Mapping[str, Summary]
+    conversations: Mapping[str, ConversationInfo]
 
 
 class HashRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -248,6 +268,7 @@ class StoredTurn(msgspec.Struct, frozen=True, kw_only=True):
     turn: Turn
     checksum: int
     passages: tuple[Passage, ...] = ()
+    expires_at: datetime | None = None
 
 
 class Advance(msgspec.Struct, frozen=True, kw_only=True):

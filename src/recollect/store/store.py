@@ -1,4 +1,4 @@
-"""A store: six facets over one engine, and an end."""
+"""A store: nine facets over one engine, and an end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from recollect.store.audit import Audit
 from recollect.store.conversations import Conversations
 from recollect.store.derived import Derived
 from recollect.store.jobs import Jobs
+from recollect.store.requests import Requests
+from recollect.store.retention import Retention
 from recollect.store.searching import Searching
+from recollect.store.tracing import Tracing
 from recollect.store.turns import Turns
 
 if TYPE_CHECKING:
@@ -25,6 +28,9 @@ class Store:
         self.search = Searching(engine)
         self.derived = Derived(engine)
         self.jobs = Jobs(engine)
+        self.retention = Retention(engine)
+        self.requests = Requests(engine)
+        self.trace = Tracing(engine)
         self.audit = Audit(engine)
 
     @property

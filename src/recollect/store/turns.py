@@ -8,12 +8,12 @@ import msgspec
 
 from recollect.clock import in_utc
 from recollect.errors import ConflictError
-from recollect.placing import checksum, place_turn
+from recollect.placing import checksum, place_turn, unplaced
 from recollect.store.conversations import create
 from recollect.store.integrity import in_order, intact
 from recollect.store.lineage import asked_of, counted_anew, counted_below, existing, not_found, spans_of
 from recollect.store.recording import checked_span, last_message, plan
-from recollect.store.removal import forget_before, remove
+from recollect.store.removal import forget_before, remove, remove_turns
 from recollect.store.shapes import Advance, Draft, Outcome, Outline, PlacedCall, Recording, Span, StoredTurn, TurnOutline, TurnRange
 
 if TYPE_CHECKING:
@@ -39,7 +39,10 @@ class Turns:
         return await self._engine.write(workspace, lambda transaction: _record(transaction, workspace, conversation_id, recording, at))
 
     async def rewrite(self, workspace: str, draft: Draft, was: str, at: datetime) -> Turn | None:
-        """Replace a turn in its place, if its content hash is still `was`; None when it has changed or gone."""
+        """Replace a turn in its place, if its content hash is still `was`; None when it has changed or gone.
+
+        In a conversation that takes no more turns it stays as it is, but for its status.
+        """
         return await self._engine.write(workspace, lambda transaction: _rewrite(transaction, workspace, draft, was, at))
 
     async def restore(
@@ -90,6 +93,10 @@ class Turns:
         """Return the latest access of a history to each path, newest first."""
         return await self._engine.read(workspace, lambda transaction: _accesses(transaction, workspace, conversation_id))
 
+    async def remove(self, workspace: str, turn_ids: list[str]) -> int:
+        """Remove turns with all that hangs from them; returns how many there were."""
+        return await self._engine.write(workspace, lambda transaction: remove_turns(transaction, turn_ids)) if turn_ids else 0
+
     async def forget_before(self, workspace: str, moment: datetime, project_ids: tuple[str, ...] | None) -> Forgotten:
         """Forget the turns that ended before a moment, and the conversations this leaves empty."""
         return await self._engine.write(workspace, lambda transaction: forget_before(transaction, in_utc(moment), project_ids))
@@ -100,7 +107,7 @@ async def _record(transaction: Transaction, workspace: str, conversation_id: str
     if situation is None:
         raise not_found(workspace, conversation_id)
     decided = plan(situation, recording)
-    if decided.status in {"unchanged", "moved"}:
+    if decided.status in {"unchanged", "moved", "skipped"}:
         return Outcome(status=decided.status, turns=decided.insert)
     turns = _stored(decided.insert, recording.drafts)
     if decided.status == "created" and not recording.keep_places:
@@ -123,7 +130,10 @@ async def _record(transaction: Transaction, workspace: str, conversation_id: str
 
 
 def _stored(turns: Sequence[Turn], drafts: Sequence[Draft]) -> list[StoredTurn]:
-    return [StoredTurn(turn=turn, checksum=checksum(turn), passages=draft.passages) for turn, draft in zip(turns, drafts, strict=True)]
+    return [
+        StoredTurn(turn=turn, checksum=checksum(turn), passages=draft.passages, expires_at=draft.expires_at)
+        for turn, draft in zip(turns, drafts, strict=True)
+    ]
 
 
 def _advance(turns: tuple[Turn, ...], at: datetime) -> Advance:
@@ -141,9 +151,12 @@ def _touched(held: Held, at: datetime) -> Held:
 
 async def _own(transaction: Transaction, conversation_id: str, asked: TurnRange) -> list[Draft]:
     span = Span(conversation_id=conversation_id, first=asked.first, last=asked.last, limit=asked.limit)
-    turns = [intact(stored.turn, stored.checksum) for stored in await transaction.turns.read(span)]
-    passages = await transaction.turns.passages([turn.id for turn in turns]) if turns else {}
-    return [Draft(turn=turn, passages=passages.get(turn.id, ())) for turn in turns]
+    found = await transaction.turns.read(span)
+    passages = await transaction.turns.passages([stored.turn.id for stored in found]) if found else {}
+    return [
+        Draft(turn=intact(stored.turn, stored.checksum), passages=passages.get(stored.turn.id, ()), expires_at=stored.expires_at)
+        for stored in found
+    ]
 
 
 async def _put(transaction: Transaction, workspace: str, conversation_id: str, drafts: list[Draft]) -> int:
@@ -173,11 +186,14 @@ async def _restore(
 
 async def _rewrite(transaction: Transaction, workspace: str, draft: Draft, was: str, at: datetime) -> Turn | None:
     turn = draft.turn
-    if await transaction.turns.situation(turn.conversation_id, None, None) is None:
+    situation = await transaction.turns.situation(turn.conversation_id, None, None)
+    if situation is None:
         raise not_found(workspace, turn.conversation_id)
     standing = [stored.turn for stored in await transaction.turns.by_id([turn.id])]
     if not standing or standing[0].content_hash != was or standing[0].conversation_id != turn.conversation_id:
         return None
+    if situation.is_silent:
+        turn = _replace(unplaced(standing[0]), status=turn.status)
     held = _touched(await existing(transaction, workspace, turn.conversation_id), at)
     first = standing[0].first_sequence if standing[0].messages else held.next_sequence
     placed = place_turn(turn, turn.conversation_id, turn.index, first)

@@ -181,6 +181,41 @@ def _import(parser: Parser) -> None:
     _where(parser)
 
 
+def _period(parser: Parser) -> None:
+    _where(parser)
+    parser.add_argument("--days", type=float, metavar="N", help="only the last so many days (default: all)")
+    parser.add_argument("--since", metavar="DATE", help="only since a day or time (ISO 8601, UTC)")
+    parser.add_argument("--until", metavar="DATE", help="only before a day or time")
+
+
+def _why(parser: Parser) -> None:
+    parser.add_argument("place", metavar="PATH[:LINE]", help="a file, or a line of it")
+    parser.add_argument("--text", metavar="TEXT", help="what the line says (default: read from the file)")
+    _period(parser)
+    _limit(parser, 10, "changes")
+
+
+def _flow(parser: Parser) -> None:
+    parser.add_argument("request", metavar="REQUEST", help="a request's id, or a turn's")
+    _where(parser)
+
+
+def _usage_of(parser: Parser) -> None:
+    parser.add_argument("path", nargs="?", metavar="PATH", help="a file; without it the most used ones, and which sources serve best")
+    _period(parser)
+    _limit(parser, 10, "files")
+
+
+def _tools(parser: Parser) -> None:
+    parser.add_argument("--tool", metavar="NAME", help="only this tool")
+    _period(parser)
+
+
+def _checkpoints(parser: Parser) -> None:
+    parser.add_argument("id", nargs="?", metavar="ID", help="only those of a conversation")
+    _period(parser)
+
+
 def _verify(parser: Parser) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="a message, turn, tool call or file; without it the whole store is checked")
     parser.add_argument("--content", metavar="FILE", help="what it should say; - is standard input")
@@ -200,8 +235,29 @@ def _worker(parser: Parser) -> None:
     parser.add_argument("--once", action="store_true", help="stop when nothing is due any more")
 
 
+def _serve(parser: Parser) -> None:
+    parser.add_argument("--host", metavar="H", help="the address to listen on (default: server.host, which is loopback)")
+    parser.add_argument("--port", type=_whole, metavar="P", help="the port (default: server.port); 0 takes a free one")
+    parser.add_argument("--no-worker", dest="worker", action="store_false", help="do not distil what is recorded")
+
+
+def _token(parser: Parser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    create = actions.add_parser("create", help="create a token and print it, once", parents=[_common()])
+    create.add_argument("--role", choices=("read", "write", "admin"), default="read", help="what it may do (default read)")
+    create.add_argument("--label", metavar="L", help="what it is for")
+    create.add_argument("--days", type=_whole, metavar="N", help="so many days until it expires (default: never)")
+    actions.add_parser("list", help="list the tokens, never their secrets", parents=[_common()])
+    revoke = actions.add_parser("revoke", help="refuse a token from now on", parents=[_common()])
+    revoke.add_argument("id", metavar="ID", help="the token's id, as the list shows it")
+
+
 def _config(parser: Parser) -> None:
     parser.add_argument("what", choices=("path", "show"), help="where the file is looked for, or what is set")
+
+
+def _demo(parser: Parser) -> None:
+    parser.add_argument("--serve", action="store_true", help="serve the tour's memory over HTTP afterwards, until it is stopped")
 
 
 def _nothing(_: Parser) -> None:
@@ -227,15 +283,23 @@ COMMANDS: dict[str, Command] = {
     "branch": Command("fork a conversation", _branch, "conversations:branch"),
     "delete": Command("delete a conversation; its branches keep what they inherited", _id, "conversations:delete"),
     "forget": Command("forget for good: a conversation, a project, a time, an agent", _forget, "conversations:forget"),
+    "why": Command("say why a file or a line is as it is", _why, "audit:why"),
+    "flow": Command("show a request from its first message to its last", _flow, "audit:flow"),
+    "usage": Command("say how files and sources serve as context", _usage_of, "audit:usage"),
+    "tools": Command("say how reliable tools are", _tools, "audit:tools"),
+    "checkpoints": Command("show the timeline of checkpoints, and what changed between them", _checkpoints, "audit:checkpoints"),
     "verify": Command("check a content, or the whole store", _verify, "state:verify"),
     "copy": Command("copy a whole store into another, all workspaces or the one that is named", _copy, "copy:copy"),
     "summarize": Command("summarise what is due in a conversation, and show it", _id, "distill:summarize"),
     "distill": Command("make the summaries and vectors that are due", _distill, "distill:distill"),
     "worker": Command("distil what is recorded, until it is stopped", _worker, "distill:worker"),
+    "sweep": Command("remove what has expired, and close requests that were never finalized", _nothing, "state:sweep"),
+    "serve": Command("serve the memory over HTTP, until it is stopped", _serve, "serve:serve"),
+    "token": Command("create, list or revoke a token of the HTTP door", _token, "tokens:token"),
     "stats": Command("say how much is remembered", _nothing, "state:stats"),
     "doctor": Command("say whether everything is in order", _nothing, "state:doctor"),
     "config": Command("say where settings come from", _config, "state:config"),
-    "demo": Command("take a short guided tour in a fresh file", _nothing, "demo:demo"),
+    "demo": Command("take a short guided tour in a fresh file", _demo, "demo:demo"),
 }
 
 
@@ -255,16 +319,20 @@ def _usage(_: argparse.Namespace) -> int:
     return 2
 
 
-def _parser(commands: dict[str, Command]) -> Parser:
+def _common() -> Parser:
     shared: dict[str, Any] = {"default": argparse.SUPPRESS}
     common = Parser(add_help=False)
     common.add_argument("--store", metavar="URL", help="which store (default: RECOLLECT_STORE, else your own file)", **shared)
     common.add_argument("--workspace", metavar="NAME", help="which workspace (default: RECOLLECT_WORKSPACE, else 'default')", **shared)
     common.add_argument("--json", action="store_true", help="one JSON document on standard output", **shared)
-    top = Parser(prog="recollect", description="The memory of coding agents.", parents=[common])
+    return common
+
+
+def _parser(commands: dict[str, Command]) -> Parser:
+    top = Parser(prog="recollect", description="The memory of coding agents.", parents=[_common()])
     top.add_argument("--version", action="store_true", help="print the version")
     commanded = top.add_subparsers(dest="command", metavar="COMMAND")
     for name, command in commands.items():
-        parser = commanded.add_parser(name, help=command.help, description=command.help.capitalize() + ".", parents=[common])
+        parser = commanded.add_parser(name, help=command.help, description=command.help.capitalize() + ".", parents=[_common()])
         command.takes(parser)
     return top

@@ -29,6 +29,7 @@ def demo(options: Namespace) -> int:
     requests.write_bytes(b"\n".join(msgspec.json.encode(request) for request in REQUESTS) + b"\n")
     conversation = identity("conversation", tour.workspace, identity("project", tour.workspace, "name", PROJECT), None, CHAT)
     exported = folder / "conversation.json"
+    here = ("--project", PROJECT)
 
     print("A coding agent worked on a login bug in four requests. Its engine sends each to Recollect.")
     tour.step("Record them. Sending them again would change nothing.", "ingest", str(requests))
@@ -37,6 +38,9 @@ def demo(options: Namespace) -> int:
     tour.step("Find the reason for the crash, weeks later.", "search", "why does login crash with an expired token")
     tour.step("Which files did its tools touch?", "files", conversation[:8])
     tour.step("Which tool calls failed?", "tool-calls", conversation[:8], "--failed")
+    tour.step("Why is a line as it is? What was asked, what the agent knew, what it did.", "why", "src/auth/auth_service.py", *here)
+    tour.step("How well does a file serve as context?", "usage", "src/auth/auth_service.py", *here)
+    tour.step("How reliable are the tools?", "tools", *here)
     tour.step(
         "Try another way from turn 1 on, without losing this one.",
         "branch",
@@ -82,7 +86,12 @@ def demo(options: Namespace) -> int:
     print("Record your own engine's requests, search everything you have recorded, see all commands:")
     print(f"  {program} ingest FILE\n  {program} search WORDS\n  {program} --help")
     print("README.md has the library in a few lines.")
-    return 0
+    if not options.serve:
+        return 0
+    print("\n" + styled("The same over HTTP, until you stop it (Ctrl-C). Open the address once to get a token.", "bold"))
+    from recollect.serve.cli.serve import serve_demo  # noqa: PLC0415  only those who serve need it
+
+    return serve_demo(tour.store, tour.workspace, folder)
 
 
 class _Tour:

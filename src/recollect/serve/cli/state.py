@@ -55,6 +55,18 @@ def _told(counted: Stats) -> list[tuple[str, str]]:
 
 
 @command
+async def sweep(memory: Memory, options: Namespace) -> int:
+    """Remove what has expired, and close requests that were never finalized."""
+    swept = await memory.sweep()
+    if wants_json(options):
+        print_json(swept)
+    else:
+        gone = f"{count(swept.turns, 'turn')} and {count(swept.summaries, 'summary').replace('summarys', 'summaries')} had expired"
+        print(f"{gone}; {count(swept.closed, 'request')} closed that nobody had finalized")
+    return 0
+
+
+@command
 async def verify(memory: Memory, options: Namespace) -> int:
     """Check a content, or the whole store."""
     if (options.id is None) != (options.content is None):

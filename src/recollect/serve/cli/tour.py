@@ -50,11 +50,18 @@ REQUESTS: list[dict[str, Any]] = [
             {
                 "role": "assistant",
                 "content": None,
+                "reasoning_content": "login_user decodes the token unchecked, and error_handling.md asks for defensive code.",
                 "tool_calls": [_call("t2", "update_textdoc", path="src/auth/auth_service.py", replacement="if user.token is None: ...")],
             },
             {"role": "tool", "tool_call_id": "t2", "content": "1 file changed"},
             {"role": "assistant", "content": "An expired session is now sent back to the login page instead of crashing."},
         ],
+        context_files=[
+            {"file_path": "src/auth/auth_service.py", "line_start": 1, "line_end": 80, "usefulness": 0.94, "source": "vecdb"},
+            {"file_path": "docs/error_handling.md", "usefulness": 0.81, "source": "vecdb"},
+            {"file_path": "tests/test_auth.py", "usefulness": 0.65, "source": "ast"},
+        ],
+        tool_calls=[{"tool_call_id": "t2", "tool_name": "update_textdoc", "execution_time_ms": 41}],
         code_changes=[
             {
                 "file_path": "src/auth/auth_service.py",
@@ -84,6 +91,7 @@ REQUESTS: list[dict[str, Any]] = [
             },
             {"role": "assistant", "content": "test_refresh fails: it expects status 401, and the redirect answers 302."},
         ],
+        tool_calls=[{"tool_call_id": "t3", "tool_name": "shell", "execution_time_ms": 2140}],
     ),
     _request(
         4,
@@ -104,6 +112,10 @@ REQUESTS: list[dict[str, Any]] = [
                 "role": "assistant",
                 "content": "Decided by the Accept header: JSON clients get 401, browsers the redirect. All 12 tests pass.",
             },
+        ],
+        tool_calls=[
+            {"tool_call_id": "t4", "tool_name": "update_textdoc", "execution_time_ms": 38},
+            {"tool_call_id": "t5", "tool_name": "shell", "execution_time_ms": 1985},
         ],
     ),
 ]

@@ -11,6 +11,8 @@ from recollect.store.neo4j.writing import summary_rows
 from recollect.store.shapes import Unembedded, Vector
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from recollect.store.neo4j.database import Connection
     from recollect.store.shapes import Embedded
 
@@ -22,7 +24,7 @@ class Neo4jDerived:
         self._connection = connection
         self._workspace = workspace
 
-    async def put_summary(self, summary: Summary, checksum: int, passages: tuple[Passage, ...]) -> None:
+    async def put_summary(self, summary: Summary, checksum: int, passages: tuple[Passage, ...], expires_at: datetime | None) -> None:
         """Write a summary with the edges to its sources and its passages; those that fold it go on doing so."""
         owner = await self._connection.row(
             "MATCH (c:Conversation {workspace: $workspace, uuid: $conversation_id}) RETURN c.project_id",
@@ -59,7 +61,7 @@ class Neo4jDerived:
             """,
             workspace=self._workspace,
             conversation_id=summary.conversation_id,
-            properties=written(summary, workspace=self._workspace, timestamp=summary.created_at, checksum=checksum),
+            properties=written(summary, workspace=self._workspace, timestamp=summary.created_at, checksum=checksum, expires_at=expires_at),
             source_ids=list(summary.source_ids),
             passages=rows,
             terms=sum(row["length"] for row in rows),
@@ -92,9 +94,15 @@ class Neo4jDerived:
             return [read(Summary, row[0]) for row in rows]
 
     async def delete_summaries(self, conversation_id: str) -> None:
-        """Delete every summary of a conversation."""
+        """Delete every summary of a conversation that can be made again."""
         await self._connection.run(
-            "MATCH (:Conversation {workspace: $workspace, uuid: $conversation_id})-[:HAS_SUMMARY]->(s)\n" + DELETE_SUMMARIES,
+            """
+            MATCH (:Conversation {workspace: $workspace, uuid: $conversation_id})-[:HAS_SUMMARY]->(s)
+            WHERE NOT EXISTS {
+                MATCH (s)-[:SUMMARIZES*0..]->(low:Summary) WHERE COUNT { (low)-[:SUMMARIZES]->() } < size(low.source_ids)
+            }
+            """
+            + DELETE_SUMMARIES,
             workspace=self._workspace,
             conversation_id=conversation_id,
         )

@@ -76,10 +76,19 @@ _RECALLING: tuple[LiteralString, ...] = (  # what a vector is made of has change
     """,
 )
 
+_RETAINING: tuple[LiteralString, ...] = (
+    "CREATE INDEX turn_by_expiry IF NOT EXISTS FOR (n:Turn) ON (n.workspace, n.expires_at)",
+    "CREATE INDEX summary_by_expiry IF NOT EXISTS FOR (n:Summary) ON (n.workspace, n.expires_at)",
+    "CREATE CONSTRAINT open_request_id IF NOT EXISTS FOR (n:OpenRequest) REQUIRE (n.workspace, n.request_id) IS UNIQUE",
+    "CREATE INDEX code_change_by_path IF NOT EXISTS FOR (n:CodeChange) ON (n.workspace, n.file_path)",
+    "CREATE INDEX context_file_by_path IF NOT EXISTS FOR (n:ContextFile) ON (n.workspace, n.file_path)",
+)
+
 MIGRATIONS: tuple[tuple[str, tuple[LiteralString, ...]], ...] = (
     ("the_graph", _THE_GRAPH),
     ("distilling", _DISTILLING),
     ("recalling", _RECALLING),
+    ("retaining", _RETAINING),
 )
 
 INDEXES = tuple(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 
 import msgspec
 
+from recollect.clock import from_iso
 from recollect.errors import DamagedStoreError
 from recollect.identity import identity
 from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, FileAccess, Message, Node, ToolCall, ToolResult, Turn
@@ -31,7 +32,9 @@ _NONE: frozenset[str] = frozenset()
 _AS_JSON = frozenset({"arguments", "body"})
 
 RETURN_TURN: LiteralString = """
-    RETURN t {.*, timestamp: null, started_at: toString(t.started_at), ended_at: toString(t.ended_at)} AS properties,
+    RETURN t {
+            .*, timestamp: null, started_at: toString(t.started_at), ended_at: toString(t.ended_at), expires_at: toString(t.expires_at)
+        } AS properties,
         COLLECT { MATCH (t)-[:CONTAINS_MESSAGE]->(m) RETURN m {.*, timestamp: toString(m.timestamp)} ORDER BY m.sequence },
         COLLECT {
             MATCH (t)-[:HAS_TOOL_CALL]->(k)
@@ -45,7 +48,7 @@ RETURN_TURN: LiteralString = """
         COLLECT { MATCH (x:CodeChange {workspace: t.workspace, turn_id: t.uuid}) RETURN x {.*, timestamp: toString(x.timestamp)} },
         [(t)-[:HAS_CHECKPOINT]->(part) | part {.*, timestamp: toString(part.timestamp)}]
 """
-RETURN_SUMMARY: LiteralString = "RETURN s {.*, timestamp: null, created_at: toString(s.created_at)} AS properties\n"
+RETURN_SUMMARY: LiteralString = "RETURN s {.*, timestamp: null, expires_at: null, created_at: toString(s.created_at)} AS properties\n"
 DELETE_SUMMARIES: LiteralString = """
     WITH DISTINCT s
     OPTIONAL MATCH (s)-[:HAS_PASSAGE]->(p)
@@ -141,7 +144,8 @@ def stored_turn(row: list[Any]) -> StoredTurn:
             changes=[read(CodeChange, one) for one in _in_order(changes)],
             checkpoints=[read(Checkpoint, one) for one in _in_order(checkpoints)],
         )
-        return StoredTurn(turn=turn, checksum=properties["checksum"])
+        expires_at = properties.get("expires_at")
+        return StoredTurn(turn=turn, checksum=properties["checksum"], expires_at=None if expires_at is None else from_iso(expires_at))
 
 
 def _in_order(parts: list[Properties]) -> list[Properties]:

@@ -14,7 +14,7 @@ import msgspec
 from recollect.limits import INTEGER_MAX
 from recollect.model import Passage
 from recollect.store.neo4j.rows import read, readable, scope_term
-from recollect.store.shapes import Candidates, Found, TurnFilter, Vector
+from recollect.store.shapes import Candidates, Found, TurnFilter
 
 if TYPE_CHECKING:
     from recollect.store.neo4j.database import Connection, Row
@@ -325,16 +325,22 @@ class Neo4jSearch:
 
 
 def _found_of(row: Row) -> Found:
+    passage = read(Passage, row[5])
     return Found(
         owner_id=row[0],
         level=row[1],
         conversation_id=row[2],
         first_turn=row[4] if row[3] is None else row[3],
         last_turn=row[4],
-        passage=read(Passage, row[5]),
+        part=passage.part,
+        ordinal=passage.ordinal,
+        start=passage.start,
+        end=passage.end,
+        terms=passage.terms,
         length=row[9],
         at=row[6],
-        vector=None if row[7] is None else Vector(row[7], row[8]),
+        scale=row[7],
+        vector=None if row[7] is None else row[8],
     )
 
 

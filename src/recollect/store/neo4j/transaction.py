@@ -8,7 +8,10 @@ from recollect.store.neo4j.audit import Neo4jAudit
 from recollect.store.neo4j.conversations import Neo4jConversations
 from recollect.store.neo4j.derived import Neo4jDerived
 from recollect.store.neo4j.jobs import Neo4jJobs
+from recollect.store.neo4j.requests import Neo4jRequests
+from recollect.store.neo4j.retention import Neo4jRetention
 from recollect.store.neo4j.searching import Neo4jSearch
+from recollect.store.neo4j.tracing import Neo4jTrace
 from recollect.store.neo4j.turns import Neo4jTurns
 
 if TYPE_CHECKING:
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Neo4jTransaction:
-    """The six groups of queries in one transaction."""
+    """The nine groups of queries in one transaction."""
 
     def __init__(self, connection: Connection, workspace: str) -> None:
         self.conversations = Neo4jConversations(connection, workspace)
@@ -24,4 +27,7 @@ class Neo4jTransaction:
         self.search = Neo4jSearch(connection, workspace)
         self.derived = Neo4jDerived(connection, workspace)
         self.jobs = Neo4jJobs(connection, workspace)
+        self.retention = Neo4jRetention(connection, workspace)
+        self.requests = Neo4jRequests(connection, workspace)
+        self.trace = Neo4jTrace(connection, workspace)
         self.audit = Neo4jAudit(connection, workspace)

@@ -9,7 +9,7 @@ import msgspec
 from recollect.answers import AccessedFile
 from recollect.clock import from_iso
 from recollect.limits import INTEGER_MAX
-from recollect.model import Passage
+from recollect.model import NOT_RECORDED_TAG, Passage
 from recollect.placing import Head
 from recollect.store.neo4j.conversations import LOCK
 from recollect.store.neo4j.jobs import PUT_JOB
@@ -46,7 +46,7 @@ class Neo4jTurns:
             "MATCH (c:Conversation {workspace: $workspace, uuid: $conversation_id})\n"
             + LOCK
             + """
-            RETURN c.next_index, c.next_sequence, c.project_id,
+            RETURN c.next_index, c.next_sequence, c.project_id, $silent IN c.tags,
                 COLLECT {
                     MATCH (t:Turn {workspace: $workspace, project_id: c.project_id, request_id: $request_id})
                     RETURN [
@@ -65,16 +65,18 @@ class Neo4jTurns:
             conversation_id=conversation_id,
             request_id=request_id,
             cut_from=cut_from,
+            silent=NOT_RECORDED_TAG,
         )
         if row is None:
             return None
         self._projects[conversation_id] = row[2]
         return Situation(
             head=Head(conversation_id=conversation_id, next_index=row[0], next_sequence=row[1]),
-            known=tuple(_known(*one) for one in row[3]),
-            inherited_to=row[4],
-            forked_at=max((fork for fork in row[5] if fork is not None), default=-1),
-            cut_sequence=next((sequence for sequence in row[6] if sequence is not None), row[1]),
+            is_silent=bool(row[3]),
+            known=tuple(_known(*one) for one in row[4]),
+            inherited_to=row[5],
+            forked_at=max((fork for fork in row[6] if fork is not None), default=-1),
+            cut_sequence=next((sequence for sequence in row[7] if sequence is not None), row[1]),
         )
 
     async def _asked(self, ask: LiteralString, span: Span) -> list[list[Any]]:
@@ -249,7 +251,10 @@ class Neo4jTurns:
         project_id = await self._project(conversation_id)
         adds = [] if advance is None else [msgspec.structs.asdict(advance)]
         turn_ids = [stored.turn.id for stored in turns]
-        files = [] if advance is not None else await self._retired(turn_ids)
+        files: list[str] = []
+        if advance is None:
+            await self._retire(turn_ids)
+            files = await self._files_of(turn_ids)
         for start in range(0, len(turns), _TURNS_PER_QUERY):
             batch = Batch(self._workspace, project_id, unit.id)
             for stored in turns[start : start + _TURNS_PER_QUERY]:
@@ -270,14 +275,17 @@ class Neo4jTurns:
                 await self._connection.run(FOLLOW, workspace=self._workspace, checkpoints=batch.checkpoints)
         await self._sweep(files)
 
-    async def _retired(self, turn_ids: list[str]) -> list[str]:
-        """Retire the summaries that tell of turns; returns the files those turns name."""
+    async def _retire(self, turn_ids: list[str]) -> None:
+        """Delete the summaries that tell of turns."""
         await self._connection.run(
             "MATCH (t:Turn) WHERE t.workspace = $workspace AND t.uuid IN $turn_ids MATCH (s:Summary)-[:SUMMARIZES*]->(t)\n"
             + DELETE_SUMMARIES,
             workspace=self._workspace,
             turn_ids=turn_ids,
         )
+
+    async def _files_of(self, turn_ids: list[str]) -> list[str]:
+        """Return the files that turns name."""
         rows = await self._connection.rows(
             """
             MATCH (t:Turn) WHERE t.workspace = $workspace AND t.uuid IN $turn_ids
@@ -312,9 +320,11 @@ class Neo4jTurns:
             self._projects[conversation_id] = "" if row is None else row[0]
         return self._projects[conversation_id]
 
-    async def delete(self, turn_ids: list[str]) -> None:
+    async def delete(self, turn_ids: list[str], *, keep_summaries: bool = False) -> None:
         """Delete turns with all their parts, and the summaries, of any level, that tell of them."""
-        files = await self._retired(turn_ids)
+        if not keep_summaries:
+            await self._retire(turn_ids)
+        files = await self._files_of(turn_ids)
         for start in range(0, len(turn_ids), _TURNS_PER_QUERY):
             await self._connection.run(
                 """

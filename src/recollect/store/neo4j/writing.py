@@ -129,6 +129,13 @@ FOLLOW: LiteralString = """
         WHERE after <> x AND NOT EXISTS { (after)-[:FOLLOWS]->() }
         MERGE (after)-[:FOLLOWS]->(x)
     }
+    CALL (x) {
+        MATCH (t:Turn)-[:HAS_CHECKPOINT]->(x) WHERE x.parent_checkpoint IS NULL
+        MATCH (earlier:Turn {workspace: $workspace, conversation_id: t.conversation_id})-[:HAS_CHECKPOINT]->(before:Checkpoint)
+        WHERE earlier.index < t.index OR (earlier.index = t.index AND before.order < x.order)
+        WITH before ORDER BY earlier.index DESC, before.order DESC LIMIT 1
+        MERGE (x)-[:FOLLOWS]->(before)
+    }
 """
 
 
@@ -174,7 +181,8 @@ class Batch:
         calls = {call.tool_call_id: call.id for call in reversed(turn.tool_calls) if call.tool_call_id is not None}
         self.turns.append({
             "turn": written(
-                turn, **self._shared, checksum=stored.checksum, timestamp=turn.started_at or turn.ended_at, write_id=self._write_id
+                turn, **self._shared, checksum=stored.checksum, timestamp=turn.started_at or turn.ended_at, write_id=self._write_id,
+                expires_at=stored.expires_at,
             ),
             "messages": [written(message, **own) for message in turn.messages],
             "calls": [self._call(call, turn) for call in turn.tool_calls],

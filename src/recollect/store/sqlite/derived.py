@@ -10,11 +10,13 @@ from recollect.clock import from_iso, iso
 from recollect.model import Insight, Passage, Reference, Scope
 from recollect.store.shapes import Unembedded, Vector
 from recollect.store.sqlite.numbering import Range, workspace_range
-from recollect.store.sqlite.rows import as_json
+from recollect.store.sqlite.rows import as_json, time_text
 from recollect.store.sqlite.searching import conversation_range_of, key_of
 from recollect.store.sqlite.summaries import SELECT_SUMMARY, put_summary, summary_of
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from recollect.model import Summary
     from recollect.store.shapes import Embedded
     from recollect.store.sqlite.database import Connection
@@ -27,11 +29,14 @@ class SqliteDerived:
         self._connection = connection
         self._workspace = workspace
 
-    async def put_summary(self, summary: Summary, checksum: int, passages: tuple[Passage, ...]) -> None:
+    async def put_summary(self, summary: Summary, checksum: int, passages: tuple[Passage, ...], expires_at: datetime | None) -> None:
         """Write a summary with the edges to its sources and its passages."""
         key = key_of(self._connection, self._workspace, summary.conversation_id)
         numbers = conversation_range_of(self._connection, self._workspace, summary.conversation_id)
         put_summary(self._connection, key, numbers, summary, checksum, passages)
+        self._connection.run(
+            "update summary set expires_at = ? where uuid = ? and conversation_pk = ?", (time_text(expires_at), summary.id, key)
+        )
 
     async def summaries(self, conversation_id: str, level: int | None) -> list[Summary]:
         """Return summaries by level, first turn and id."""
@@ -49,8 +54,20 @@ class SqliteDerived:
         return [summary_of(row) for row in rows]
 
     async def delete_summaries(self, conversation_id: str) -> None:
-        """Delete every summary of a conversation."""
-        self._connection.run("delete from summary where conversation_pk = ?", (key_of(self._connection, self._workspace, conversation_id),))
+        """Delete every summary of a conversation that can be made again."""
+        self._connection.run(
+            """
+            delete from summary where conversation_pk = ?1 and pk not in (
+                with recursive last_trace (pk) as (
+                    select s.pk from summary s where s.conversation_pk = ?1
+                        and (select count(*) from summary_source where summary_pk = s.pk) < json_array_length(s.source_ids)
+                    union select summary_pk from last_trace join summary_source on source_pk = last_trace.pk
+                )
+                select pk from last_trace
+            )
+            """,
+            (key_of(self._connection, self._workspace, conversation_id),),
+        )
 
     async def unembedded(self, conversation_id: str, model: str, limit: int) -> list[Unembedded]:
         """Return own passages of a conversation that have no vector of a model."""

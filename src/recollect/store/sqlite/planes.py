@@ -8,7 +8,7 @@ have changed since a process looked.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -17,7 +17,7 @@ import numpy as np
 from recollect.store.sqlite.rows import as_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -27,11 +27,14 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Words = NDArray[np.uint64]
     Numbers = NDArray[np.int64]
+    Flags = NDArray[np.bool_]
 
 _BLOCK_BITS = 10
 _WORD_BITS = 64
 _HEAD = np.dtype([("place", "<u2"), ("level", "u1"), ("last_turn", "<i4")])
 _ROUNDS = 2
+_SCANNED_AT_ONCE = 32_768
+_Number = TypeVar("_Number", bound=np.generic)
 
 
 def signs(vectors: Floats) -> NDArray[np.uint8]:
@@ -101,6 +104,32 @@ class Scan(msgspec.Struct, frozen=True):
     count: int
 
 
+class _Piece(msgspec.Struct, frozen=True):
+    """A stretch of the signs that were read, and which of them count: those whose flag is set, or all when there are no flags."""
+
+    place: slice
+    flags: Flags | None = None
+
+    @property
+    def count(self) -> int:
+        return self.place.stop - self.place.start if self.flags is None else int(np.count_nonzero(self.flags))
+
+    def only(self, flags: Flags) -> _Piece:
+        """Return it with fewer that count."""
+        return _Piece(self.place, flags if self.flags is None else self.flags & flags)
+
+    def of(self, values: NDArray[_Number]) -> NDArray[_Number]:
+        """Return the values of those that count."""
+        return values[self.place] if self.flags is None else values[self.place][self.flags]
+
+    def parts(self) -> Iterator[_Piece]:
+        """Return it in parts of a size that stays in the processor's cache."""
+        first, last = self.place.start, self.place.stop
+        for start in range(first, last, _SCANNED_AT_ONCE):
+            end = min(start + _SCANNED_AT_ONCE, last)
+            yield _Piece(slice(start, end), None if self.flags is None else self.flags[start - first : end - first])
+
+
 class Planes:
     """The planes of one file and one model, as far as this process has read them."""
 
@@ -148,30 +177,46 @@ class Planes:
         limit: int,
     ) -> Scan:
         """Return the numbers in some ranges whose signs are closest to a vector's."""
-        places: list[NDArray[np.intp]] = []
+        pieces: list[_Piece] = []
         loose: list[int] = []
+        count = 0
         for (first, last), last_turn in ranges:
-            start, end = np.searchsorted(self._numbers, (first, last + 1))
-            wanted = self._turns[start:end] <= last_turn
-            if levels is not None:
-                wanted &= np.isin(self._levels[start:end], np.array(levels))
-            places.append(np.flatnonzero(wanted) + start)
+            piece = self._piece((first, last), last_turn, levels)
+            count += piece.count
+            pieces.append(piece if among is None else piece.only(np.isin(self._numbers[piece.place], among)))
             loose += self._unpacked(connection, (first, last), last_turn, levels)
-        found = np.concatenate(places) if places else np.zeros(0, np.intp)
-        count = len(found) + len(loose)
+        count += len(loose)
         if among is not None:
-            found = found[np.isin(self._numbers[found], among)]
             allowed = set(among.tolist())
             loose = [number for number in loose if number in allowed]
-        if len(found) > limit:
-            asked = signs(vector[None]).view(np.uint64)[0]
-            distance = np.zeros(len(found), np.uint16)
-            whole = len(found) == int(found[-1]) - int(found[0]) + 1
-            span = slice(int(found[0]), int(found[-1]) + 1)
+        return Scan([*self._nearest(pieces, vector, limit).tolist(), *loose], count)
+
+    def _piece(self, numbers: Range, last_turn: int, levels: tuple[int, ...] | None) -> _Piece:
+        """Return where the signs of a range are, and which of them count."""
+        start, end = (int(place) for place in np.searchsorted(self._numbers, (numbers[0], numbers[1] + 1)))
+        turns = self._turns[start:end]
+        piece = _Piece(slice(start, end))
+        if start < end and turns.max() > last_turn:
+            piece = piece.only(turns <= last_turn)
+        return piece if levels is None else piece.only(np.isin(self._levels[start:end], np.array(levels)))
+
+    def _nearest(self, pieces: list[_Piece], vector: Floats, limit: int) -> Numbers:
+        """Return the numbers of the signs closest to a vector's, of equals the first; all of them, where there are no more."""
+        numbers, distances = np.zeros(0, np.int64), np.zeros(0, np.uint16)
+        if sum(piece.count for piece in pieces) <= limit:
+            return np.concatenate([numbers, *(piece.of(self._numbers) for piece in pieces)])
+        asked = signs(vector[None]).view(np.uint64)[0]
+        for part in (part for piece in pieces for part in piece.parts()):
+            distance = np.zeros(part.place.stop - part.place.start, np.uint16)
             for word, own in zip(asked, self._words, strict=True):
-                distance += np.bitwise_count((own[span] if whole else own[found]) ^ word)
-            found = found[np.argpartition(distance, limit)[:limit]]
-        return Scan([*self._numbers[found].tolist(), *loose], count)
+                distance += np.bitwise_count(own[part.place] ^ word)
+            if len(distances) == limit:
+                part = part.only(distance < distances[-1])  # noqa: PLW2901  no other of it can be among the closest
+            numbers = np.concatenate((numbers, part.of(self._numbers)))
+            distances = np.concatenate((distances, distance if part.flags is None else distance[part.flags]))
+            kept = np.argsort(distances, kind="stable")[:limit]
+            numbers, distances = numbers[kept], distances[kept]
+        return numbers
 
     def _unpacked(self, connection: Connection, numbers: Range, last_turn: int, levels: tuple[int, ...] | None) -> list[int]:
         """Return the numbers of vectors in no plane of their model now: some of their block were deleted, or are of another model."""

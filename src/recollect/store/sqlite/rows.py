@@ -24,7 +24,8 @@ _decode = msgspec.json.decode
 
 SELECT_TURN: LiteralString = """
     select t.pk, c.uuid, t.uuid, turn_index, request_id, request_ordinal, t.status, model, chat_mode, finish_reason, prompt_tokens,
-        completion_tokens, request_attempt_id, base_chat_id, related_artifacts, char_count, started_at, ended_at, content_hash, t.checksum
+        completion_tokens, request_attempt_id, base_chat_id, related_artifacts, char_count, started_at, ended_at, content_hash, t.checksum,
+        expires_at
     from turn t join conversation c on c.pk = t.conversation_pk
 """
 SELECT_CONVERSATION: LiteralString = """
@@ -98,13 +99,14 @@ def conversation_row(held: Held) -> Row:
     )  # fmt: skip
 
 
-def turn_row(turn: Turn, conversation_pk: int, checksum: int) -> Row:
+def turn_row(stored: StoredTurn, conversation_pk: int) -> Row:
     """Write the columns of a turn, in the order of its table."""
+    turn = stored.turn
     return (
         conversation_pk, turn.id, turn.index, turn.request_id, turn.request_ordinal, turn.status, turn.model, turn.chat_mode,
         turn.finish_reason, turn.prompt_tokens, turn.completion_tokens, turn.request_attempt_id, turn.base_chat_id,
         as_json(turn.related_artifacts) if turn.related_artifacts else "[]", turn.char_count, time_text(turn.started_at),
-        time_text(turn.ended_at), turn.content_hash, checksum,
+        time_text(turn.ended_at), turn.content_hash, stored.checksum, time_text(stored.expires_at),
     )  # fmt: skip
 
 
@@ -180,6 +182,7 @@ def _read_turns(connection: Connection, rows: Sequence[Row]) -> list[StoredTurn]
                 context_files=tuple(context_files[row[0]]), changes=tuple(changes[row[0]]), checkpoints=tuple(checkpoints[row[0]]),
             ),
             checksum=row[19],
+            expires_at=moment(row[20]),
         )
         for row in rows
     ]  # fmt: skip

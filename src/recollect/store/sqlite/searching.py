@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from typing import TYPE_CHECKING, LiteralString
 
 import msgspec
 
 from recollect.clock import iso
-from recollect.model import Passage
-from recollect.store.shapes import Candidates, Found, TurnFilter, Vector
+from recollect.store.shapes import Candidates, Found, TurnFilter
 from recollect.store.sqlite.numbering import PASSAGE_BITS, Range, conversation_range, project_range, workspace_range
 from recollect.store.sqlite.rows import as_json
 
@@ -34,6 +32,15 @@ _HAVING: LiteralString = """
             select 1 from passage where number = passage_terms.rowid and last_turn <= ?4
                 and (?6 is null or level in (select value from json_each(?6)))))
 """
+_TURNS: LiteralString = """
+    select coalesce(sum(case when c.parent_pk is null then c.turn_count
+        else (select count(*) from turn t where t.conversation_pk = c.pk) end), 0)
+"""  # a conversation that inherits nothing has counted its own turns
+_FOUND: LiteralString = """
+    select coalesce(t.uuid, s.uuid), p.level, c.uuid, coalesce(s.first_turn, p.last_turn), p.last_turn, p.part, p.ordinal, p.start, p.end,
+        p.terms, p.length, coalesce(t.ended_at, t.started_at, s.created_at), e.scale, e.vector, p.number
+"""
+_LAST_TURN, _NUMBER = 4, 14  # columns of the above
 _NUMBERS: LiteralString = "select rowid" + _HAVING + "limit ?7"
 _COUNT: LiteralString = "select count(*)" + _HAVING
 _NEWEST: LiteralString = (
@@ -107,22 +114,23 @@ class SqliteSearch:
     async def of_turns(self, area: Area, places: list[tuple[str, int]], model: str | None) -> list[Found]:
         """Return every passage of some turns that is in an area."""
         rows = self._connection.rows(
-            """
-            select p.number, p.last_turn from json_each(?2) place
-                cross join conversation c on c.uuid = place.value ->> 0 and c.workspace_pk = (select pk from workspace where name = ?1)
+            _FOUND
+            + """
+            from json_each(?2) place
+                cross join conversation c on c.uuid = place.value ->> 0 and c.workspace_pk = (select pk from workspace where name = ?3)
                 cross join turn t on t.conversation_pk = c.pk and t.turn_index = place.value ->> 1 cross join passage p on p.turn_pk = t.pk
+                left join summary s on s.pk = p.summary_pk left join embedding e on e.number = p.number and e.model = ?1
             """,
-            (self._workspace, as_json(places)),
+            (model, as_json(places), self._workspace),
         )
         where = self._where(area)
         allowed = None if where.among is None else set(where.among)
-        numbers = [
-            number
-            for number, turn in rows
-            if any(first <= number <= last and turn <= last_turn for (first, last), last_turn in where.ranges)
-            and (allowed is None or number in allowed)
+        return [
+            _found_of(row)
+            for (first, last), last_turn in where.ranges
+            for row in rows
+            if first <= row[_NUMBER] <= last and row[_LAST_TURN] <= last_turn and (allowed is None or row[_NUMBER] in allowed)
         ]
-        return self._found(numbers, model)
 
     # Where an area is
 
@@ -145,7 +153,10 @@ class SqliteSearch:
         if area.project_ids is None:
             return [(workspace_range(workspace_pk), _ANY_INDEX)]
         rows = self._connection.rows(
-            "select number from project where workspace_pk = ? and uuid in (select value from json_each(?)) order by number",
+            """
+            select distinct number from json_each(?2) asked
+                cross join project on uuid = asked.value and workspace_pk = ?1 order by number
+            """,
             (workspace_pk, as_json(area.project_ids)),
         )
         return [(project_range(workspace_pk, row[0]), _ANY_INDEX) for row in rows]
@@ -224,15 +235,21 @@ class SqliteSearch:
                 )
                 for span in area.spans
             )
+        if area.project_ids is None:
+            return int(
+                self._connection.value(
+                    _TURNS + "from conversation c where c.workspace_pk = (select pk from workspace where name = ?)", (self._workspace,)
+                )
+            )
         return int(
             self._connection.value(
-                """
-                select count(*) from conversation c join turn t on t.conversation_pk = c.pk
-                where c.workspace_pk = (select pk from workspace where name = ?1)
-                    and (?2 is null or c.project_pk in (
-                        select pk from project where workspace_pk = c.workspace_pk and uuid in (select value from json_each(?2))))
+                _TURNS
+                + """
+                from (select distinct value from json_each(?2)) asked
+                    cross join project p on p.uuid = asked.value and p.workspace_pk = (select pk from workspace where name = ?1)
+                    cross join conversation c on c.project_pk = p.pk
                 """,
-                (self._workspace, None if area.project_ids is None else as_json(area.project_ids)),
+                (self._workspace, as_json(area.project_ids)),
             )
         )
 
@@ -241,20 +258,21 @@ class SqliteSearch:
     def _matching(self, where: _Where, probe: Probe, passages: int) -> tuple[dict[str, int], list[int]]:
         """Return how many passages have each term, and the passages that have the most of what is asked for by rarity."""
         frequency: dict[str, int] = {}
-        weights: defaultdict[int, float] = defaultdict(float)
-        allowed = None if where.among is None else set(where.among)
+        numbers: list[int] = []
+        rarities: list[float] = []
         for term in probe.terms:
             count, having = self._having(term, where, passages, max(_POSTINGS_MAX, probe.limit))
             frequency[term] = count
-            rarity = math.log(1 + (passages - count + 0.5) / (count + 0.5))
-            for number in having:
-                if allowed is None or number in allowed:
-                    weights[number] += rarity
-        if not weights and any(frequency.values()):
+            numbers += having
+            rarities += [math.log(1 + (passages - count + 0.5) / (count + 0.5))] * len(having)
+        if where.among is not None:
+            allowed = set(where.among)
+            kept = [place for place, number in enumerate(numbers) if number in allowed]
+            numbers, rarities = [numbers[place] for place in kept], [rarities[place] for place in kept]
+        if not numbers and any(frequency.values()):
             rarest = min((term for term in frequency if frequency[term]), key=frequency.__getitem__)
             return frequency, self._newest(where, rarest, probe.limit)
-        best = sorted(weights, key=lambda number: (-weights[number], number)) if len(weights) > probe.limit else list(weights)
-        return frequency, best[: probe.limit]
+        return frequency, _heaviest(numbers, rarities, probe.limit)
 
     def _having(self, term: str, where: _Where, passages: int, postings_max: int) -> tuple[int, list[int]]:
         """Return how many passages have a term, and which, unless it is common; those are counted again when the area has changed."""
@@ -307,30 +325,30 @@ class SqliteSearch:
 
     def _found(self, numbers: list[int], model: str | None) -> list[Found]:
         rows = self._connection.rows(
-            """
-            select t.uuid, s.uuid, p.level, c.uuid, s.first_turn, p.last_turn, p.part, p.ordinal, p.start, p.end, p.terms,
-                coalesce(t.ended_at, t.started_at, s.created_at), e.scale, e.vector, p.length
-            from json_each(?1) asked cross join passage p on p.number = asked.value left join turn t on t.pk = p.turn_pk
+            _FOUND
+            + """
+            from json_each(?2) asked cross join passage p on p.number = asked.value left join turn t on t.pk = p.turn_pk
                 left join summary s on s.pk = p.summary_pk join conversation c on c.pk = coalesce(t.conversation_pk, s.conversation_pk)
-                left join embedding e on e.number = p.number and e.model = ?2
+                left join embedding e on e.number = p.number and e.model = ?1
             """,
-            (as_json(numbers), model),
+            (model, as_json(numbers)),
         )
         return [_found_of(row) for row in rows]
 
 
+def _heaviest(numbers: list[int], weights: list[float], limit: int) -> list[int]:
+    """Return the numbers whose weights sum to the most, of equals the lower first."""
+    if not numbers:
+        return []
+    import numpy as np  # noqa: PLC0415  only those who have found something need it
+
+    distinct, places = np.unique(np.array(numbers, np.int64), return_inverse=True)
+    sums = np.bincount(places, weights=np.array(weights))
+    return distinct[np.argsort(-sums, kind="stable")[:limit]].tolist()
+
+
 def _found_of(row: Row) -> Found:
-    return Found(
-        owner_id=row[0] or row[1],
-        level=row[2],
-        conversation_id=row[3],
-        first_turn=row[5] if row[4] is None else row[4],
-        last_turn=row[5],
-        passage=Passage(part=row[6], ordinal=row[7], start=row[8], end=row[9], terms=row[10]),
-        length=row[14],
-        at=row[11],
-        vector=None if row[12] is None else Vector(row[12], row[13]),
-    )
+    return Found(*row[:_NUMBER])
 
 
 def _quoted(term: str) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SELECT_SUMMARY: LiteralString = """
     select s.uuid, level, s.summary, actions, key_findings, files_mentioned, tools_used, topics, first_turn, last_turn, s.turn_count,
         char_count, author, s.created_at, source_ids, c.uuid
-    from summary s join conversation c on c.pk = s.conversation_pk join workspace w on w.pk = c.workspace_pk
+    from summary s join conversation c on c.pk = s.conversation_pk join workspace w on w.pk = +c.workspace_pk
 """
 
 

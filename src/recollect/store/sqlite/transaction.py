@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from recollect.store.sqlite.database import Connection
     from recollect.store.sqlite.derived import SqliteDerived
     from recollect.store.sqlite.remembering import Remembered
+    from recollect.store.sqlite.requests import SqliteRequests
+    from recollect.store.sqlite.retention import SqliteRetention
     from recollect.store.sqlite.searching import SqliteSearch
+    from recollect.store.sqlite.tracing import SqliteTrace
 
 
 class SqliteTransaction:
-    """The six groups of queries on one connection."""
+    """The nine groups of queries on one connection."""
 
     def __init__(self, connection: Connection, workspace: str, remembered: Remembered) -> None:
         self._connection = connection
@@ -40,6 +43,27 @@ class SqliteTransaction:
         from recollect.store.sqlite.derived import SqliteDerived  # noqa: PLC0415  see above
 
         return SqliteDerived(self._connection, self._workspace)
+
+    @property
+    def retention(self) -> SqliteRetention:
+        """What expires."""
+        from recollect.store.sqlite.retention import SqliteRetention  # noqa: PLC0415  see above
+
+        return SqliteRetention(self._connection, self._workspace)
+
+    @property
+    def requests(self) -> SqliteRequests:
+        """Requests that come in pieces."""
+        from recollect.store.sqlite.requests import SqliteRequests  # noqa: PLC0415  see above
+
+        return SqliteRequests(self._connection, self._workspace)
+
+    @property
+    def trace(self) -> SqliteTrace:
+        """What the audit asks."""
+        from recollect.store.sqlite.tracing import SqliteTrace  # noqa: PLC0415  see above
+
+        return SqliteTrace(self._connection, self._workspace)
 
     @property
     def audit(self) -> SqliteAudit:

@@ -9,7 +9,7 @@ import msgspec
 
 from recollect.answers import AccessedFile
 from recollect.clock import iso
-from recollect.model import Passage
+from recollect.model import NOT_RECORDED_TAG, Passage
 from recollect.placing import Head
 from recollect.store.recording import KnownTurn, Situation
 from recollect.store.shapes import Count, PlacedCall, Question, TurnOutline, TurnSize
@@ -35,10 +35,11 @@ class _Head(msgspec.Struct, frozen=True):
     next_index: int
     next_sequence: int
     inherited_to: int
+    is_silent: bool
 
 
 class SqliteTurns:
-    """The `TurnRows` of a transaction."""
+    """The `TurnRows` of a transaction; a plus before a column keeps SQLite from starting there, where ids are few and turns many."""
 
     def __init__(self, connection: Connection, workspace: str) -> None:
         self._connection = connection
@@ -53,10 +54,11 @@ class SqliteTurns:
         head = Head(conversation_id=conversation_id, next_index=found.next_index, next_sequence=found.next_sequence)
         known = () if request_id is None else self._known(found.target.project_pk, request_id)
         if not known and cut_from is None:
-            return Situation(head=head)
+            return Situation(head=head, is_silent=found.is_silent)
         key = found.target.key
         return Situation(
             head=head,
+            is_silent=found.is_silent,
             known=known,
             inherited_to=found.inherited_to,
             forked_at=self._connection.value("select coalesce(max(from_turn), -1) from conversation where parent_pk = ?", (key,)),
@@ -73,15 +75,16 @@ class SqliteTurns:
         row = self._connection.row(
             """
             select pk, project_pk, workspace_pk, (select number from project where pk = project_pk), number, next_index, next_sequence,
-                case when parent_pk is null then -1 else from_turn end
-            from conversation where workspace_pk = (select pk from workspace where name = ?) and uuid = ?
+                case when parent_pk is null then -1 else from_turn end,
+                tags <> '[]' and exists (select 1 from json_each(tags) where value = ?3)
+            from conversation where workspace_pk = (select pk from workspace where name = ?1) and uuid = ?2
             """,
-            (self._workspace, conversation_id),
+            (self._workspace, conversation_id, NOT_RECORDED_TAG),
         )
         if row is None:
             return None
         target = self._targets[conversation_id] = Target(row[0], row[1], conversation_range(row[2], row[3], row[4]))
-        return _Head(target, row[5], row[6], row[7])
+        return _Head(target, row[5], row[6], row[7], bool(row[8]))
 
     def _target(self, conversation_id: str) -> Target:
         if conversation_id not in self._targets and self._head(conversation_id) is None:
@@ -133,7 +136,7 @@ class SqliteTurns:
     async def by_id(self, turn_ids: list[str]) -> list[StoredTurn]:
         """Return whole turns; unknown ones are left out."""
         rows = self._connection.rows(
-            SELECT_TURN + "join workspace w on w.pk = c.workspace_pk where w.name = ? and t.uuid in (select value from json_each(?))",
+            SELECT_TURN + "join workspace w on w.pk = +c.workspace_pk where w.name = ? and t.uuid in (select value from json_each(?))",
             (self._workspace, as_json(turn_ids)),
         )
         return read_turns(self._connection, rows)
@@ -143,7 +146,7 @@ class SqliteTurns:
         rows = self._connection.rows(
             """
             select t.uuid, t.content_hash from turn t join conversation c on c.pk = t.conversation_pk
-            where c.workspace_pk = (select pk from workspace where name = ?) and t.uuid in (select value from json_each(?))
+            where +c.workspace_pk = (select pk from workspace where name = ?) and t.uuid in (select value from json_each(?))
             """,
             (self._workspace, as_json(turn_ids)),
         )
@@ -155,7 +158,7 @@ class SqliteTurns:
             """
             select t.uuid, part, ordinal, start, end, terms from passage join turn t on t.pk = turn_pk
                 join conversation c on c.pk = t.conversation_pk
-            where c.workspace_pk = (select pk from workspace where name = ?) and t.uuid in (select value from json_each(?))
+            where +c.workspace_pk = (select pk from workspace where name = ?) and t.uuid in (select value from json_each(?))
             order by passage.number
             """,
             (self._workspace, as_json(turn_ids)),
@@ -282,28 +285,29 @@ class SqliteTurns:
             )
         wake(self._connection, [target.key])
 
-    async def delete(self, turn_ids: list[str]) -> None:
+    async def delete(self, turn_ids: list[str], *, keep_summaries: bool = False) -> None:
         """Delete turns with all their parts, and the summaries, of any level, that tell of them."""
         rows = self._connection.rows(
             """
             select t.pk, t.conversation_pk from turn t join conversation c on c.pk = t.conversation_pk
-            where c.workspace_pk = (select pk from workspace where name = ?) and t.uuid in (select value from json_each(?))
+            where +c.workspace_pk = (select pk from workspace where name = ?) and t.uuid in (select value from json_each(?))
             """,
             (self._workspace, as_json(turn_ids)),
         )
         keys = as_json([row[0] for row in rows])
-        self._connection.run(
-            """
-            delete from summary where pk in (
-                with recursive told (pk) as (
-                    select summary_pk from summary_source where turn_pk in (select value from json_each(?))
-                    union select summary_pk from told join summary_source on source_pk = told.pk
+        if not keep_summaries:
+            self._connection.run(
+                """
+                delete from summary where pk in (
+                    with recursive told (pk) as (
+                        select summary_pk from summary_source where turn_pk in (select value from json_each(?))
+                        union select summary_pk from told join summary_source on source_pk = told.pk
+                    )
+                    select pk from told
                 )
-                select pk from told
+                """,
+                (keys,),
             )
-            """,
-            (keys,),
-        )
         self._connection.run("delete from turn where pk in (select value from json_each(?))", (keys,))
         wake(self._connection, list({row[1] for row in rows}))
 

@@ -40,10 +40,10 @@ def insert_turn(connection: Connection, target: Target, stored: StoredTurn, numb
         """
         insert into turn (conversation_pk, uuid, turn_index, request_id, request_ordinal, status, model, chat_mode, finish_reason,
             prompt_tokens, completion_tokens, request_attempt_id, base_chat_id, related_artifacts, char_count, started_at, ended_at,
-            content_hash, checksum)
-        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            content_hash, checksum, expires_at)
+        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        turn_row(turn, target.key, stored.checksum),
+        turn_row(stored, target.key),
     )
     connection.run_many(
         """

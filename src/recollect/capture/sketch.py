@@ -1,0 +1,203 @@
+"""A request that comes in pieces → the payload it amounts to so far; pure.
+
+A sketch holds the pieces under keys of their own, so that the same piece again changes nothing, another one under the
+same key takes its place, and the order of arrival does not matter. All values are clean by now.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import msgspec
+
+from recollect.capture.shapes import as_id, as_int, as_text
+from recollect.capture.turns import canonical
+from recollect.errors import InputError, TooLargeError
+from recollect.identity import content_hash
+from recollect.limits import TURN_PARTS_MAX
+from recollect.model import Json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Piece = Literal["context", "messages", "model-response", "tool-calls", "tool-results", "code-changes", "checkpoints"]
+SketchStatus = Literal["open", "complete", "failed", "skipped"]
+_Record = dict[str, Any]
+
+
+class Sketch(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a request: where it belongs, and its pieces by their keys."""
+
+    request_id: str
+    conversation_id: str
+    status: SketchStatus = "open"
+    head: dict[str, Json] = {}
+    response: dict[str, Json] = {}
+    messages: dict[str, dict[str, Json]] = {}
+    calls: dict[str, dict[str, Json]] = {}
+    results: dict[str, dict[str, Json]] = {}
+    context: dict[str, dict[str, Json]] = {}
+    changes: dict[str, dict[str, Json]] = {}
+    checkpoints: dict[str, dict[str, Json]] = {}
+
+
+_replace = msgspec.structs.replace
+
+
+def with_piece(sketch: Sketch, piece: Piece, body: Json) -> Sketch:
+    """Put a piece into a sketch; `InputError` when the body is not what the piece is made of."""
+    if piece == "model-response":
+        return _replace(sketch, response={**sketch.response, **_object(body)})
+    name, key, field = _PIECES[piece]
+    record = body if isinstance(body, dict) else {}
+    items = _listed(body, name)
+    known: dict[str, _Record] = getattr(sketch, field)
+    if record.get("replace") is True:
+        known = {}
+    first = as_int(record.get("truncate_from"))
+    if first is not None:
+        known = {own: item for own, item in known.items() if (as_int(item.get("sequence")) or 0) < first}
+    gone = _removed(piece, record.get("remove"))
+    found = {own: item for own, item in known.items() if own not in gone}
+    for item in items:
+        own = key(item)
+        found[own] = {**found[own], **item} if piece == "tool-results" and own in found else item
+    if len(found) > TURN_PARTS_MAX:
+        msg = f"a request has at most {TURN_PARTS_MAX:,} {name}: send them as several requests"
+        raise TooLargeError(msg)
+    return _replace(sketch, **{field: found})
+
+
+def _removed(piece: Piece, given: Json) -> set[str]:
+    """Return the keys of what is to be removed: ids, and of messages the sequences they were sent under."""
+    named: list[Any] = given if isinstance(given, list) else []
+    gone = {own for one in named if (own := as_id(one)) is not None}
+    if piece == "messages":
+        gone |= {_sequence_key(sequence) for one in named if (sequence := as_int(one)) is not None}
+    return gone
+
+
+def _object(body: Json) -> _Record:
+    if not isinstance(body, dict):
+        msg = "a piece of a request is a JSON object"
+        raise InputError(msg)
+    return cast("_Record", body)
+
+
+def items_of(piece: Piece, body: Json) -> list[_Record]:
+    """Return the items of a piece; of the model's response none."""
+    return [] if piece == "model-response" else _listed(body, _PIECES[piece][0])
+
+
+def with_items(body: Json, piece: Piece, items: list[_Record]) -> Json:
+    """Return the body of a piece with other items; what it says beside them (replace, truncate_from, remove) stays."""
+    said = {name: body[name] for name in ("replace", "truncate_from", "remove") if name in body} if isinstance(body, dict) else {}
+    return {**said, _PIECES[piece][0]: items}
+
+
+def _listed(body: Json, name: str) -> list[_Record]:
+    """Return the items of a piece: under its name, as a list alone, or one item alone."""
+    given: Any = body
+    if isinstance(body, dict):
+        record = cast("_Record", body)
+        given = next((record[one] for one in _NAMES.get(name, (name,)) if one in record), None)
+        if given is None:
+            is_command = {"replace", "truncate_from", "remove"} & set(record)
+            given = [] if is_command or not record else [record]
+    if not isinstance(given, list) or not all(isinstance(item, dict) for item in cast("list[Any]", given)):
+        msg = f"this piece of a request is an object with a list of objects under {name!r}"
+        raise InputError(msg)
+    return cast("list[_Record]", given)
+
+
+def _message_key(item: _Record) -> str:
+    sequence = as_int(item.get("sequence"))
+    if sequence is not None:
+        return _sequence_key(sequence)
+    own = as_id(item.get("message_id") or item.get("id"))
+    return own if own is not None else "~" + content_hash(canonical(item))
+
+
+def _sequence_key(sequence: int) -> str:
+    return f"{sequence:012d}"
+
+
+def _call_key(item: _Record) -> str:
+    own = as_id(item.get("tool_call_id") or item.get("call_id") or item.get("id"))
+    return own if own is not None else "~" + content_hash(canonical(item))
+
+
+def _file_key(item: _Record) -> str:
+    own = [as_text(item.get("file_path") or item.get("file_name")), item.get("line_start", item.get("line1")), item.get("source")]
+    return canonical(own)
+
+
+def _change_key(item: _Record) -> str:
+    own = as_id(item.get("diff_chunk_id") or item.get("id"))
+    if own is not None:
+        return own
+    return canonical([item.get("file_path"), item.get("tool_call_id"), item.get("line_start"), item.get("change_type")])
+
+
+def _checkpoint_key(item: _Record) -> str:
+    return as_id(item.get("checkpoint_id") or item.get("git_hash") or item.get("commit_hash")) or canonical(item)
+
+
+_PIECES: dict[str, tuple[str, Callable[[_Record], str], str]] = {
+    "messages": ("messages", _message_key, "messages"),
+    "context": ("context_files", _file_key, "context"),
+    "tool-calls": ("tool_calls", _call_key, "calls"),
+    "tool-results": ("tool_results", _call_key, "results"),
+    "code-changes": ("code_changes", _change_key, "changes"),
+    "checkpoints": ("checkpoints", _checkpoint_key, "checkpoints"),
+}
+_NAMES = {"context_files": ("context_files", "context"), "tool_results": ("tool_results", "results")}
+
+
+def payload_of(sketch: Sketch) -> dict[str, Json]:
+    """Return the payload that a sketch amounts to; it always has a message, so that it is seen from its first piece on."""
+    messages = [dict(message) for message in sorted(sketch.messages.values(), key=_place)]  # what has no place keeps its order
+    by_sequence = {as_int(message.get("sequence")): message for message in messages}
+    loose: list[_Record] = []
+    for own in [*sketch.calls, *(own for own in sketch.results if own not in sketch.calls)]:
+        call = _joined(own, sketch.calls.get(own, {}), sketch.results.get(own))
+        host = by_sequence.get(as_int(call.get("message_sequence")))
+        if host is not None and call.get("message_sequence") is not None and own in sketch.calls:
+            host["tool_calls"] = [*(host.get("tool_calls") or []), call]
+        else:
+            loose.append(call)
+    return {
+        **sketch.head,
+        "request_id": sketch.request_id,
+        "messages": messages or [{"role": "assistant", "content": ""}],
+        "tool_calls": loose,
+        "context_files": list(sketch.context.values()),
+        "code_changes": [change for change in sketch.changes.values() if not _failed(change, sketch)],
+        "checkpoints": list(sketch.checkpoints.values()),
+        "model_response": sketch.response,
+    }
+
+
+def _place(message: _Record) -> float:
+    sequence = as_int(message.get("sequence"))
+    return math.inf if sequence is None else sequence
+
+
+def _failed(change: _Record, sketch: Sketch) -> bool:
+    """Tell whether a change was worked out from the arguments of a call that came to nothing."""
+    result = sketch.results.get(str(change.get("tool_call_id")), {})
+    return change.get("derived") is True and (result.get("success") is False or result.get("tool_failed") is True)
+
+
+def _joined(own: str, call: _Record, result: _Record | None) -> _Record:
+    """Return a call with what came back from it."""
+    named = {"id": own, **call} if not own.startswith("~") else dict(call)
+    if result is None:
+        return named
+    outcome = {name: value for name, value in result.items() if name not in {"content", "tool_failed", "id"} and value is not None}
+    if result.get("content") is not None:
+        outcome["result"] = result["content"]
+    if isinstance(result.get("tool_failed"), bool):
+        outcome["success"] = not result["tool_failed"]
+    return {**named, **outcome}

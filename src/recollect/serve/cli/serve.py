@@ -1,0 +1,58 @@
+"""The command that serves the memory over HTTP, until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from recollect.config import Server, Settings
+from recollect.errors import StoreUnavailableError
+from recollect.opening import settings_of
+from recollect.serve.cli.output import complain
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from pathlib import Path
+
+
+def serve(options: Namespace) -> int:
+    """Serve until interrupted; the first start prints an address with a key that can be used once."""
+    settings = settings_of(getattr(options, "store", None), getattr(options, "workspace", None), None)
+    given = {name: value for name, value in (("host", options.host), ("port", options.port)) if value is not None}
+    settings = msgspec.structs.replace(settings, server=msgspec.structs.replace(settings.server, **given))
+    return _serve(settings, worker=options.worker and settings.distill.worker)
+
+
+def serve_demo(store: str, workspace: str, folder: Path) -> int:
+    """Serve the memory of the tour on a free port, with tokens and logs of its own."""
+    server = Server(port=0, tokens=str(folder / "tokens.json"), audit_log=str(folder / "audit.jsonl"))
+    return _serve(Settings(store=store, workspace=workspace, server=server), worker=True)
+
+
+def _serve(settings: Settings, *, worker: bool) -> int:
+    try:
+        from recollect.serve.http.server import HttpServer, is_loopback  # noqa: PLC0415  only those who serve need it
+    except ModuleNotFoundError as error:
+        msg = f"serving needs {error.name}, which is not installed: pip install 'recollect[server]'"
+        raise StoreUnavailableError(msg) from error
+
+    server = HttpServer(settings)
+    taken = server.listening()
+    host, port = settings.server.host, taken.getsockname()[1]
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    if not is_loopback(host):
+        complain(f"{host} is reached from elsewhere, and HTTP is not encrypted: put TLS in front of it")
+
+    def say() -> None:
+        key = "" if server.first_key is None else f"/?key={server.first_key.key}"
+        print(f"serving {settings.workspace!r} at {address}{key}", flush=True)
+        if key:
+            print("open that address once to get a token; it holds for 15 minutes", file=sys.stderr, flush=True)
+
+    with contextlib.suppress(KeyboardInterrupt), taken:
+        asyncio.run(server.run(taken, worker=worker, started=say))
+    return 0

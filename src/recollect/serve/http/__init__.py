@@ -1,0 +1,1 @@
+"""The HTTP door: a guard before everything, the routes behind it."""

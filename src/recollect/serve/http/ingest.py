@@ -1,0 +1,121 @@
+"""Routes that take requests in: whole, in batches of JSON lines, or piece by piece."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from recollect.answers import Recorded, to_json
+from recollect.capture.clean import parse_json
+from recollect.errors import InputError, RecollectError, StoreError, TooLargeError
+from recollect.requests import PIECES
+from recollect.serve.http.examples import PAYLOAD, START, raw_body
+from recollect.serve.http.examples import PIECES as PIECE_EXAMPLES
+from recollect.serve.http.replies import Remembering, read_body, reply
+
+router = APIRouter()
+LINES_MAX = 10_000
+_LINES = ("application/x-ndjson", "application/jsonl", "application/json-lines")
+RequestId = Annotated[str, Path(min_length=1, max_length=200, description="the request's own id; it may have slashes")]
+OnEdit = Annotated[Literal["branch", "replace"], Query(description="what an edited past does")]
+_CREATED = frozenset({"created", "branched", "pending"})
+
+
+def _recorded(recorded: Recorded) -> Response:
+    return reply(recorded, 201 if recorded.status in _CREATED else 200)
+
+
+@router.post(
+    "/ingest/conversation",
+    status_code=201,
+    openapi_extra=raw_body(PAYLOAD, lines=True),
+    responses={200: {"description": "recorded before, or not recorded"}, 409: {"description": "the same id with other content"}},
+)
+async def ingest(request: Request, memory: Remembering, *, replace: bool = False, on_edit: OnEdit = "branch") -> Response:
+    """Record a whole request; of JSON lines each one, the bad ones reported and the good ones kept."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() in _LINES:
+        return await _ingest_lines(request, memory, replace=replace, on_edit=on_edit)
+    return _recorded(await memory.record(await read_body(request), replace=replace, on_edit=on_edit))
+
+
+async def _ingest_lines(request: Request, memory: Remembering, *, replace: bool, on_edit: OnEdit) -> Response:
+    lines = [line for line in (await request.body()).split(b"\n") if line.strip()]
+    if len(lines) > LINES_MAX:
+        msg = f"a batch has at most {LINES_MAX:,} lines, not {len(lines):,}: send several"
+        raise TooLargeError(msg)
+    results: list[dict[str, Any]] = []
+    bad = 0
+    for number, line in enumerate(lines, 1):
+        try:
+            recorded = await memory.record(parse_json(line), replace=replace, on_edit=on_edit)
+        except StoreError:
+            raise
+        except RecollectError as error:
+            bad += 1
+            results.append({"line": number, "status": error.http_status, "error": str(error)})
+        else:
+            results.append({"line": number, **to_json(recorded)})
+    return reply({"recorded": len(lines) - bad, "bad": bad, "results": results}, 200 if not bad else 207)
+
+
+@router.post("/requests/{request_id:path}/start", status_code=201, openapi_extra=raw_body(START))
+async def start(request: Request, memory: Remembering, request_id: RequestId) -> Response:
+    """Begin a request that comes in pieces; it is there, and open, from now on."""
+    return _recorded(await memory.requests.start(request_id, await read_body(request)))
+
+
+def _add_piece(piece: Any) -> None:
+    async def add(request: Request, memory: Remembering, request_id: RequestId) -> Response:
+        return reply(await memory.requests.add(request_id, piece, await read_body(request)))
+
+    add.__doc__ = f"Add {piece.replace('-', ' ')} to an open request; the same again changes nothing."
+    add.__name__ = f"add_{piece.replace('-', '_')}"
+    router.post(f"/requests/{{request_id:path}}/{piece}", openapi_extra=raw_body(PIECE_EXAMPLES[piece]))(add)
+
+
+for _piece in PIECES:
+    _add_piece(_piece)
+
+
+@router.post("/requests/{request_id:path}/finalize", openapi_extra=raw_body({"status": "complete"}))
+async def finalize(request: Request, memory: Remembering, request_id: RequestId) -> Response:
+    """Close a request, once; closing it again changes nothing."""
+    body = await read_body(request) if await request.body() else {}
+    if not isinstance(body, dict):
+        msg = 'finalize takes a JSON object, such as {"status": "complete"}'
+        raise InputError(msg)
+    return reply(await memory.requests.finalize(request_id, body.get("status") or "complete"))
+
+
+@router.delete("/requests/{request_id:path}")
+async def delete(
+    memory: Remembering,
+    request_id: RequestId,
+    *,
+    conversation: Annotated[str | None, Query(max_length=200, description="where, when several have a request of this id")] = None,
+) -> Response:
+    """Remove a request, open or whole, with its turns."""
+    return reply({"request_id": request_id, "turns": await memory.requests.delete(request_id, conversation)})
+
+
+@router.get("/requests/{request_id:path}/flow")
+async def flow(memory: Remembering, request_id: RequestId) -> Response:
+    """Show a request from its first message to its last."""
+    return reply(await memory.flow(request_id))
+
+
+@router.get("/requests/{request_id:path}/context")
+async def context(memory: Remembering, request_id: RequestId) -> Response:
+    """Show the context a request had, the most useful first."""
+    found = await memory.flow(request_id)
+    return reply({"request_id": request_id, "context_files": to_json(found.context_files)})
+
+
+@router.get("/requests/{request_id:path}")
+async def show(memory: Remembering, request_id: RequestId) -> Response:
+    """Show a request: where it is, whether it is whole, and its turns."""
+    flow = await memory.flow(request_id)
+    turns = await memory.store.turns.by_id(memory.workspace, list(flow.turn_ids))
+    head = {"request_id": request_id, "conversation_id": flow.conversation_id, "status": flow.status}
+    return reply({**head, "turns": to_json(turns)})

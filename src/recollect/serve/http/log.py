@@ -1,0 +1,152 @@
+"""What the HTTP door writes down: a line for each request, and a lasting audit of who read what; the guard calls both.
+
+A line holds who, when, where and how it ended; never a content, a query string, a header or a body.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import threading
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from recollect.clock import iso
+from recollect.config import config_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import TextIO
+
+AUDIT_BYTES_MAX = 10_000_000
+AUDIT_FILES_MAX = 5
+_PATH_CHARS_MAX = 500
+_OTHERS = 0o077
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """A request as it may be written down; `path` is without its query, `route` the path's template if it is known."""
+
+    time: datetime
+    request_id: str
+    method: str
+    path: str
+    route: str | None
+    status: int | None
+    duration_ms: float
+    token_id: str | None
+    workspace: str | None
+    bytes_in: int
+    bytes_out: int
+    error: str | None = None
+
+
+def _ignored(_: Entry) -> None:
+    return
+
+
+class Logs(NamedTuple):
+    """Where the guard writes: `request` when a request has ended, `audit` before the first byte of an answer leaves."""
+
+    request: Callable[[Entry], None] = _ignored
+    audit: Callable[[Entry], None] = _ignored
+
+
+def default_audit_path() -> Path:
+    """Return where the audit of the user's server is: beside their configuration."""
+    return config_path().with_name("audit.log")
+
+
+class RequestLog:
+    """A JSON line for each request, on standard error or another stream."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream
+
+    def write(self, entry: Entry) -> None:
+        """Write a line; a stream that nobody reads any more is no reason to fail a request that was answered."""
+        line: dict[str, Any] = {
+            "time": iso(entry.time),
+            "request_id": entry.request_id,
+            "method": entry.method,
+            "path": _cut(entry.route or entry.path),
+            "status": entry.status,
+            "duration_ms": round(entry.duration_ms, 3),
+            "token": entry.token_id,
+            "workspace": entry.workspace,
+            "bytes_in": entry.bytes_in,
+            "bytes_out": entry.bytes_out,
+        }
+        if entry.error is not None:
+            line["error"] = entry.error
+        stream = self._stream or sys.stderr
+        with contextlib.suppress(OSError, ValueError):  # ValueError is what a closed stream raises
+            stream.write(_line(line))
+            stream.flush()
+
+
+class AuditLog:
+    """A JSON line for each authenticated request, in a file of the user's own; when it is full, older ones are kept beside it."""
+
+    def __init__(self, path: Path, bytes_max: int = AUDIT_BYTES_MAX, files_max: int = AUDIT_FILES_MAX) -> None:
+        self.path = path
+        self._bytes_max = bytes_max
+        self._files_max = files_max
+        self._lock = threading.Lock()
+
+    def write(self, entry: Entry) -> None:
+        """Append a line, or raise OSError; when this returns, the line is with the operating system."""
+        line = _line(
+            {
+                "time": iso(entry.time),
+                "token": entry.token_id,
+                "workspace": entry.workspace,
+                "method": entry.method,
+                "path": _cut(entry.path),
+                "status": entry.status,
+            }
+        ).encode()
+        with self._lock:
+            self._make_room(len(line))
+            file = self._opened()
+            try:
+                if os.write(file, line) != len(line):
+                    msg = f"only a part of a line could be written to {self.path}"
+                    raise OSError(msg)
+            finally:
+                os.close(file)
+
+    def _opened(self) -> int:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+        if os.name == "posix" and os.fstat(file).st_mode & _OTHERS:
+            os.fchmod(file, 0o600)
+        return file
+
+    def _make_room(self, line_bytes: int) -> None:
+        """Put the file aside when the line would make it too large; of those put aside the oldest goes."""
+        with contextlib.suppress(FileNotFoundError):  # there is none yet, or another process puts it aside
+            size = self.path.stat().st_size
+            if size == 0 or size + line_bytes <= self._bytes_max:
+                return
+            for number in range(self._files_max - 1, 0, -1):
+                with contextlib.suppress(FileNotFoundError):
+                    self._aside(number).replace(self._aside(number + 1))
+            self.path.replace(self._aside(1))
+
+    def _aside(self, number: int) -> Path:
+        return self.path.with_name(f"{self.path.name}.{number}")
+
+
+def _cut(path: str) -> str:
+    return path if len(path) <= _PATH_CHARS_MAX else path[:_PATH_CHARS_MAX] + "…"
+
+
+def _line(values: dict[str, Any]) -> str:
+    # ASCII alone: whatever stands in a path, a line is one line and cannot command a terminal
+    return json.dumps(values, separators=(",", ":")) + "\n"

@@ -1,0 +1,96 @@
+"""What expires, in SQLite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recollect.clock import from_iso, iso
+from recollect.store.sqlite.rows import as_json
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from recollect.store.sqlite.database import Connection
+
+
+class SqliteRetention:
+    """The `RetentionRows` of a transaction."""
+
+    def __init__(self, connection: Connection, workspace: str) -> None:
+        self._connection = connection
+        self._workspace = workspace
+
+    async def is_due(self, now: datetime) -> bool:
+        """Tell whether anything has expired."""
+        found = self._connection.value(
+            """
+            select exists (select 1 from turn x join conversation c on c.pk = x.conversation_pk
+                    where x.expires_at <= ?2 and c.workspace_pk = (select pk from workspace where name = ?1))
+                or exists (select 1 from summary x join conversation c on c.pk = x.conversation_pk
+                    where x.expires_at <= ?2 and c.workspace_pk = (select pk from workspace where name = ?1))
+            """,
+            (self._workspace, iso(now)),
+        )
+        return bool(found)
+
+    async def turns(self, now: datetime) -> list[tuple[str, str]]:
+        """Return the turns that have expired."""
+        rows = self._connection.rows(
+            """
+            select x.uuid, c.uuid from turn x join conversation c on c.pk = x.conversation_pk
+            where x.expires_at <= ?2 and c.workspace_pk = (select pk from workspace where name = ?1) order by x.pk
+            """,
+            (self._workspace, iso(now)),
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    async def summaries(self, now: datetime) -> list[tuple[str, str]]:
+        """Return the summaries that have expired."""
+        rows = self._connection.rows(
+            """
+            select x.uuid, c.uuid from summary x join conversation c on c.pk = x.conversation_pk
+            where x.expires_at <= ?2 and c.workspace_pk = (select pk from workspace where name = ?1) order by x.pk
+            """,
+            (self._workspace, iso(now)),
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    async def told_before(self, moment: datetime, project_ids: tuple[str, ...] | None) -> list[tuple[str, str]]:
+        """Return the summaries that were made before a moment, and all of whose turns are gone."""
+        rows = self._connection.rows(
+            """
+            with recursive told (pk, below) as (
+                select x.pk, x.pk from summary x join conversation c on c.pk = x.conversation_pk join project p on p.pk = c.project_pk
+                where x.created_at < ?2 and c.workspace_pk = (select pk from workspace where name = ?1)
+                    and (?3 is null or p.uuid in (select value from json_each(?3)))
+                union select told.pk, source_pk from told join summary_source on summary_pk = told.below where source_pk is not null
+            )
+            select x.uuid, c.uuid from summary x join conversation c on c.pk = x.conversation_pk
+            where x.pk in (select pk from told)
+                and x.pk not in (select told.pk from told join summary_source on summary_pk = told.below where turn_pk is not null)
+            order by x.pk
+            """,
+            (self._workspace, iso(moment), None if project_ids is None else as_json(project_ids)),
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    async def delete_summaries(self, summary_ids: list[str]) -> None:
+        """Delete summaries."""
+        self._connection.run(
+            """
+            delete from summary where uuid in (select value from json_each(?2)) and conversation_pk in (
+                select pk from conversation where workspace_pk = (select pk from workspace where name = ?1))
+            """,
+            (self._workspace, as_json(summary_ids)),
+        )
+
+    async def expiries(self, conversation_id: str) -> dict[str, datetime]:
+        """Return when the summaries of a conversation expire."""
+        rows = self._connection.rows(
+            """
+            select x.uuid, x.expires_at from summary x join conversation c on c.pk = x.conversation_pk
+            where c.uuid = ?2 and x.expires_at is not null and c.workspace_pk = (select pk from workspace where name = ?1)
+            """,
+            (self._workspace, conversation_id),
+        )
+        return {row[0]: from_iso(row[1]) for row in rows}

@@ -1,0 +1,212 @@
+"""What the audit asks, in SQLite: changes, context, tools and checkpoints of some projects in a period."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, LiteralString
+
+from recollect.clock import iso
+from recollect.model import Checkpoint
+from recollect.store.sqlite.rows import as_json, moment, texts
+from recollect.store.traced import ContextUse, PlacedChange, PlacedCheckpoint, SourceUse, ToolDay, ToolError, ToolUse
+
+if TYPE_CHECKING:
+    from recollect.store.sqlite.database import Connection, Row
+    from recollect.store.traced import TraceScope
+
+_IN_SCOPE: LiteralString = """
+    join conversation c on c.pk = t.conversation_pk
+    where c.workspace_pk = (select pk from workspace where name = ?1)
+        and (?2 is null or c.project_pk in (
+            select pk from project where workspace_pk = c.workspace_pk and uuid in (select value from json_each(?2))))
+        and (?3 is null or coalesce(t.ended_at, t.started_at) >= ?3)
+        and (?4 is null or coalesce(t.ended_at, t.started_at) < ?4)
+"""
+_SELECT_CHANGE: LiteralString = """
+    select x.uuid, f.file_path, change_type, change_summary, lines_added, lines_removed, t.uuid, c.uuid, turn_index, request_id,
+        coalesce(x.timestamp, t.ended_at, t.started_at) as at
+    from code_change x join code_file f on f.pk = x.code_file_pk join turn t on t.pk = x.turn_pk
+"""
+_NEWEST_CHANGES: LiteralString = " order by at desc, c.uuid, turn_index desc, x.pk desc limit ?6"
+
+
+class SqliteTrace:
+    """The `TraceRows` of a transaction."""
+
+    def __init__(self, connection: Connection, workspace: str) -> None:
+        self._connection = connection
+        self._workspace = workspace
+
+    def _scope(self, where: TraceScope) -> tuple[str, str | None, str | None, str | None]:
+        return (
+            self._workspace,
+            None if where.project_ids is None else as_json(where.project_ids),
+            None if where.since is None else iso(where.since),
+            None if where.until is None else iso(where.until),
+        )
+
+    async def paths(self, where: TraceScope, path: str) -> list[str]:
+        """Return the paths that are kept as this one, or else those that end with it."""
+        rows = self._connection.rows(
+            """
+            select distinct f.file_path, f.file_path = ?3 from code_file f join project p on p.pk = f.project_pk
+            where p.workspace_pk = (select pk from workspace where name = ?1)
+                and (?2 is null or p.uuid in (select value from json_each(?2)))
+                and (f.file_path = ?3 or substr(f.file_path, -length(?3) - 1) = '/' || ?3)
+            order by f.file_path
+            """,
+            (*self._scope(where)[:2], path),
+        )
+        return [row[0] for row in rows if row[1]] or [row[0] for row in rows]
+
+    async def changes(
+        self, where: TraceScope, paths: list[str] | None, limit: int, conversation_id: str | None = None
+    ) -> list[PlacedChange]:
+        """Return changes, newest first."""
+        rows = self._connection.rows(
+            _SELECT_CHANGE
+            + _IN_SCOPE
+            + "and (?5 is null or f.file_path in (select value from json_each(?5))) and (?7 is null or c.uuid = ?7)"
+            + _NEWEST_CHANGES,
+            (*self._scope(where), None if paths is None else as_json(paths), limit, conversation_id),
+        )
+        return [_change(row) for row in rows]
+
+    async def changes_of(self, where: TraceScope, turn_ids: list[str]) -> list[PlacedChange]:
+        """Return the changes of turns, newest first."""
+        rows = self._connection.rows(
+            _SELECT_CHANGE + _IN_SCOPE + "and t.uuid in (select value from json_each(?5))" + _NEWEST_CHANGES,
+            (*self._scope(where), as_json(turn_ids), -1),
+        )
+        return [_change(row) for row in rows]
+
+    async def requests(self, where: TraceScope, request_ids: list[str]) -> list[tuple[str, str]]:
+        """Return the turns of requests, each with its request, in their order."""
+        rows = self._connection.rows(
+            "select t.uuid, request_id from turn t"
+            + _IN_SCOPE
+            + "and request_id in (select value from json_each(?5)) order by request_id, c.uuid, turn_index",
+            (*self._scope(where), as_json(request_ids)),
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    async def given(self, where: TraceScope, paths: list[str], limit: int) -> list[tuple[str, str | None]]:
+        """Return the turns that had a file as context, each with its request, newest first."""
+        rows = self._connection.rows(
+            "select distinct t.uuid, request_id, coalesce(t.ended_at, t.started_at) as at from context_file x"
+            " join code_file f on f.pk = x.code_file_pk join turn t on t.pk = x.turn_pk"
+            + _IN_SCOPE
+            + "and f.file_path in (select value from json_each(?5)) order by at desc, t.uuid limit ?6",
+            (*self._scope(where), as_json(paths), limit),
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    async def context_uses(self, where: TraceScope, paths: list[str] | None) -> list[ContextUse]:
+        """Return how files were used as context, the most used first."""
+        rows = self._connection.rows(
+            """
+            select f.file_path, count(*), count(x.usefulness), avg(x.usefulness), max(x.usefulness),
+                json_group_array(distinct x.source) filter (where x.source is not null),
+                max(coalesce(x.timestamp, t.ended_at, t.started_at))
+            from context_file x join code_file f on f.pk = x.code_file_pk join turn t on t.pk = x.turn_pk
+            """
+            + _IN_SCOPE
+            + "and (?5 is null or f.file_path in (select value from json_each(?5))) group by f.file_path order by count(*) desc, 1",
+            (*self._scope(where), None if paths is None else as_json(paths)),
+        )
+        return [
+            ContextUse(
+                path=row[0], count=row[1], rated=row[2], average_usefulness=row[3], greatest_usefulness=row[4],
+                sources=tuple(sorted(texts(row[5]))), last_used_at=moment(row[6]),
+            )
+            for row in rows
+        ]  # fmt: skip
+
+    async def source_uses(self, where: TraceScope) -> list[SourceUse]:
+        """Return how sources of context served, the most used first."""
+        rows = self._connection.rows(
+            """
+            select coalesce(x.source, 'unknown') as source, count(*), count(distinct f.file_path), count(x.usefulness), avg(x.usefulness)
+            from context_file x join code_file f on f.pk = x.code_file_pk join turn t on t.pk = x.turn_pk
+            """
+            + _IN_SCOPE
+            + "group by 1 order by count(*) desc, 1",
+            self._scope(where),
+        )
+        return [SourceUse(source=row[0], count=row[1], files=row[2], rated=row[3], average_usefulness=row[4]) for row in rows]
+
+    async def tool_uses(self, where: TraceScope) -> list[ToolUse]:
+        """Return how tools did, the most called first."""
+        rows = self._connection.rows(
+            """
+            with told as (
+                select tool_name, k.status, duration_ms,
+                    row_number() over (partition by tool_name order by duration_ms is null, duration_ms) as place,
+                    count(duration_ms) over (partition by tool_name) as timed
+                from tool_call k join turn t on t.pk = k.turn_pk
+            """
+            + _IN_SCOPE
+            + """
+            )
+            select tool_name, count(*), sum(status = 'failed'), min(duration_ms) filter (where place * 100 >= timed * 50),
+                min(duration_ms) filter (where place * 100 >= timed * 95)
+            from told group by tool_name order by count(*) desc, tool_name
+            """,
+            self._scope(where),
+        )
+        return [ToolUse(tool_name=row[0], calls=row[1], failures=row[2], p50_ms=row[3], p95_ms=row[4]) for row in rows]
+
+    async def tool_days(self, where: TraceScope) -> list[ToolDay]:
+        """Return how often tools were called and failed each day, in order."""
+        rows = self._connection.rows(
+            """
+            select tool_name, substr(coalesce(k.timestamp, t.ended_at, t.started_at), 1, 10) as day, count(*), sum(k.status = 'failed')
+            from tool_call k join turn t on t.pk = k.turn_pk
+            """
+            + _IN_SCOPE
+            + "group by tool_name, day having day is not null order by tool_name, day",
+            self._scope(where),
+        )
+        return [ToolDay(tool_name=row[0], day=row[1], calls=row[2], failures=row[3]) for row in rows]
+
+    async def tool_errors(self, where: TraceScope, limit: int) -> list[ToolError]:
+        """Return what failed calls brought back, the newest first."""
+        rows = self._connection.rows(
+            """
+            select tool_name, coalesce(nullif(r.error, ''), r.result) from tool_call k left join tool_result r on r.tool_call_pk = k.pk
+                join turn t on t.pk = k.turn_pk
+            """
+            + _IN_SCOPE
+            + "and k.status = 'failed' order by coalesce(k.timestamp, t.ended_at, t.started_at) desc, k.uuid limit ?5",
+            (*self._scope(where), limit),
+        )
+        return [ToolError(tool_name=row[0], said=row[1]) for row in rows]
+
+    async def checkpoints(self, where: TraceScope, conversation_id: str | None) -> list[PlacedCheckpoint]:
+        """Return checkpoints, oldest first; those of a conversation in its order."""
+        rows = self._connection.rows(
+            """
+            select x.uuid, x.checkpoint_id, x.git_hash, x.parent_checkpoint, x.workspace_dir, x.timestamp, c.uuid, t.uuid, turn_index,
+                request_id, coalesce(x.timestamp, t.started_at, t.ended_at) as at
+            from checkpoint x join turn t on t.pk = x.turn_pk
+            """
+            + _IN_SCOPE
+            + "and (?5 is null or c.uuid = ?5) order by at, c.uuid, turn_index, x.pk",
+            (*self._scope(where), conversation_id),
+        )
+        return [_checkpoint(row) for row in rows]
+
+
+def _change(row: Row) -> PlacedChange:
+    return PlacedChange(
+        id=row[0], file_path=row[1], change_type=row[2], change_summary=row[3], lines_added=row[4], lines_removed=row[5],
+        turn_id=row[6], conversation_id=row[7], turn_index=row[8], request_id=row[9], at=moment(row[10]),
+    )  # fmt: skip
+
+
+def _checkpoint(row: Row) -> PlacedCheckpoint:
+    checkpoint = Checkpoint(
+        id=row[0], checkpoint_id=row[1], git_hash=row[2], parent_checkpoint=row[3], workspace_dir=row[4], timestamp=moment(row[5])
+    )
+    return PlacedCheckpoint(
+        checkpoint=checkpoint, conversation_id=row[6], turn_id=row[7], turn_index=row[8], request_id=row[9], at=moment(row[10])
+    )

@@ -1,0 +1,79 @@
+"""What the audit asks of a store, each question in one unit of work; the answers are worked out by `trace`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recollect.store.traced import TraceScope
+
+if TYPE_CHECKING:
+    from recollect.store.protocol import Engine, Transaction
+    from recollect.store.traced import ContextUse, PlacedChange, PlacedCheckpoint, SourceUse, ToolDay, ToolError, ToolUse
+
+ERRORS_MAX = 2_000  # so many of the newest failures are looked at for what they have in common
+
+
+class Tracing:
+    """Questions about changes, context, tools and checkpoints."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def paths(self, workspace: str, where: TraceScope, path: str) -> list[str]:
+        """Return the paths that are kept as this one, or else those that end with it."""
+        return await self._engine.read(workspace, lambda transaction: transaction.trace.paths(where, path))
+
+    async def changes(self, workspace: str, where: TraceScope, paths: list[str] | None, limit: int) -> list[PlacedChange]:
+        """Return changes of files, or of all, newest first."""
+        return await self._engine.read(workspace, lambda transaction: transaction.trace.changes(where, paths, limit))
+
+    async def request(self, workspace: str, where: TraceScope, request_ids: list[str]) -> list[tuple[str, str]]:
+        """Return the turns of requests, each with its request, by request, conversation and index."""
+        return await self._engine.read(workspace, lambda transaction: transaction.trace.requests(where, request_ids))
+
+    async def followed(self, workspace: str, where: TraceScope, paths: list[str], limit: int) -> list[PlacedChange]:
+        """Return the changes made in requests that had a file as context, newest first; a request counts with all its turns."""
+        return await self._engine.read(workspace, lambda transaction: _followed(transaction, where, paths, limit))
+
+    async def context_uses(self, workspace: str, where: TraceScope, paths: list[str] | None) -> list[ContextUse]:
+        """Return how files, or all of them, were used as context, the most used first."""
+        return await self._engine.read(workspace, lambda transaction: transaction.trace.context_uses(where, paths))
+
+    async def source_uses(self, workspace: str, where: TraceScope) -> list[SourceUse]:
+        """Return how sources of context served, the most used first."""
+        return await self._engine.read(workspace, lambda transaction: transaction.trace.source_uses(where))
+
+    async def tools(self, workspace: str, where: TraceScope) -> tuple[list[ToolUse], list[ToolDay], list[ToolError]]:
+        """Return how tools did: in all, each day, and what the newest failures brought back."""
+        return await self._engine.read(workspace, lambda transaction: _tools(transaction, where))
+
+    async def checkpoints(
+        self, workspace: str, where: TraceScope, conversation_id: str | None
+    ) -> tuple[list[PlacedCheckpoint], list[PlacedCheckpoint], list[PlacedChange]]:
+        """Return checkpoints of all conversations, or of one, oldest first; all those of any time; and the changes of the period."""
+        return await self._engine.read(workspace, lambda transaction: _checkpoints(transaction, where, conversation_id))
+
+
+_CHANGES_MAX = 100_000
+
+
+async def _followed(transaction: Transaction, where: TraceScope, paths: list[str], limit: int) -> list[PlacedChange]:
+    given = await transaction.trace.given(where, paths, _CHANGES_MAX)
+    requests = list(dict.fromkeys(request for _, request in given if request is not None))
+    turns = {turn for turn, _ in given} | {turn for turn, _ in await transaction.trace.requests(where, requests)}
+    return (await transaction.trace.changes_of(where, sorted(turns)))[:limit] if turns else []
+
+
+async def _tools(transaction: Transaction, where: TraceScope) -> tuple[list[ToolUse], list[ToolDay], list[ToolError]]:
+    trace = transaction.trace
+    return await trace.tool_uses(where), await trace.tool_days(where), await trace.tool_errors(where, ERRORS_MAX)
+
+
+async def _checkpoints(
+    transaction: Transaction, where: TraceScope, conversation_id: str | None
+) -> tuple[list[PlacedCheckpoint], list[PlacedCheckpoint], list[PlacedChange]]:
+    found = await transaction.trace.checkpoints(where, conversation_id)
+    if not found:
+        return [], [], []
+    chain = await transaction.trace.checkpoints(TraceScope(project_ids=where.project_ids), conversation_id)
+    return found, chain, await transaction.trace.changes(where, None, _CHANGES_MAX, conversation_id)
