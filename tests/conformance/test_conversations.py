@@ -159,3 +159,9 @@ async def test_raw_characters_are_counted(memory: Memory) -> None:
     conversation = await memory.create_conversation(project="p")
     await conversation.record(user="12345", assistant="123", reasoning="12", tool_calls=[{"name": "ls", "result": "1234"}])
     assert await conversation.raw_char_count() == 14
+
+
+async def test_a_project_that_was_named_before_its_folder_was_known_learns_it(memory: Memory, tmp_path: Path) -> None:
+    await memory.create_conversation(project="late")
+    await memory.create_conversation(tmp_path, project="late")
+    assert [project.root for project in await memory.projects()] == [str(tmp_path)]

@@ -91,12 +91,12 @@ class Neo4jConversations:
             return [read(Project, row[0]) for row in rows]
 
     async def put_project(self, project: Project) -> None:
-        """Write a project and its workspace, where they are missing."""
+        """Write a project and its workspace, where they are missing; one that has no folder yet gets the one that is given."""
         await self._connection.run(
             """
             MERGE (w:Workspace {name: $workspace}) ON CREATE SET w.workspace = $workspace
             MERGE (p:Project {workspace: $workspace, uuid: $project.uuid}) ON CREATE SET p += $project
-            ON MATCH SET p.name = p.name
+            ON MATCH SET p.root = coalesce(p.root, $project.root)
             MERGE (w)-[:HAS_PROJECT]->(p)
             """,
             workspace=self._workspace,

@@ -90,9 +90,12 @@ class SqliteConversations:
         return [Project(id=row[0], name=row[1], root=row[2], external_id=row[3]) for row in rows]
 
     async def put_project(self, project: Project) -> None:
-        """Write a project and its workspace, where they are missing."""
+        """Write a project and its workspace, where they are missing; one that has no folder yet gets the one that is given."""
         workspace_pk = self._workspace_key()
-        if self._project_key(workspace_pk, project.id) is not None:
+        known = self._project_key(workspace_pk, project.id)
+        if known is not None:
+            if project.root is not None:
+                self._connection.run("update project set root = ? where pk = ? and root is null", (project.root, known))
             return
         number = int(self._connection.value("select coalesce(max(number), 0) + 1 from project where workspace_pk = ?", (workspace_pk,)))
         self._connection.run(

@@ -1,4 +1,4 @@
-"""What expires, in SQLite."""
+"""What expires, in SQLite: looked for by its time, of which there are few, whatever else a workspace holds."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class SqliteRetention:
         found = self._connection.value(
             """
             select exists (select 1 from turn x join conversation c on c.pk = x.conversation_pk
-                    where x.expires_at <= ?2 and c.workspace_pk = (select pk from workspace where name = ?1))
+                    where x.expires_at <= ?2 and +c.workspace_pk = (select pk from workspace where name = ?1))
                 or exists (select 1 from summary x join conversation c on c.pk = x.conversation_pk
-                    where x.expires_at <= ?2 and c.workspace_pk = (select pk from workspace where name = ?1))
+                    where x.expires_at <= ?2 and +c.workspace_pk = (select pk from workspace where name = ?1))
             """,
             (self._workspace, iso(now)),
         )
@@ -38,7 +38,7 @@ class SqliteRetention:
         rows = self._connection.rows(
             """
             select x.uuid, c.uuid from turn x join conversation c on c.pk = x.conversation_pk
-            where x.expires_at <= ?2 and c.workspace_pk = (select pk from workspace where name = ?1) order by x.pk
+            where x.expires_at <= ?2 and +c.workspace_pk = (select pk from workspace where name = ?1) order by x.pk
             """,
             (self._workspace, iso(now)),
         )
@@ -49,7 +49,7 @@ class SqliteRetention:
         rows = self._connection.rows(
             """
             select x.uuid, c.uuid from summary x join conversation c on c.pk = x.conversation_pk
-            where x.expires_at <= ?2 and c.workspace_pk = (select pk from workspace where name = ?1) order by x.pk
+            where x.expires_at <= ?2 and +c.workspace_pk = (select pk from workspace where name = ?1) order by x.pk
             """,
             (self._workspace, iso(now)),
         )
@@ -61,7 +61,7 @@ class SqliteRetention:
             """
             with recursive told (pk, below) as (
                 select x.pk, x.pk from summary x join conversation c on c.pk = x.conversation_pk join project p on p.pk = c.project_pk
-                where x.created_at < ?2 and c.workspace_pk = (select pk from workspace where name = ?1)
+                where x.created_at < ?2 and +c.workspace_pk = (select pk from workspace where name = ?1)
                     and (?3 is null or p.uuid in (select value from json_each(?3)))
                 union select told.pk, source_pk from told join summary_source on summary_pk = told.below where source_pk is not null
             )
