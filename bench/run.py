@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT))
 
 os.environ["RECOLLECT_WORKER"] = "off"  # what is measured is measured alone
 
-from bench import cold_start, distill, recall, record, redaction, speed, stores, transcripts  # noqa: E402  the path comes first
+from bench import audit, cold_start, distill, http_door, recall, record, redaction, speed, stores, transcripts  # noqa: E402  the path comes first
 
 AIMS = {
     "record.ratio_p50": "≤ 2.0",
@@ -33,6 +33,14 @@ AIMS = {
     "speed.search_in_a_project_growth": "< 8",
     "speed.search_over_everything_growth": "< 8",
     "speed.context_growth": "< 8",
+    "http.ratio": "≤ 3",
+    "audit.why_of_a_file_cpu_ms": "≤ 50",
+    "audit.why_of_a_line_cpu_ms": "≤ 50",
+    "audit.flow_of_a_request_cpu_ms": "≤ 50",
+    "audit.usage_of_a_file_cpu_ms": "≤ 50",
+    "audit.usage_of_all_files_cpu_ms": "≤ 50",
+    "audit.reliability_of_tools_cpu_ms": "≤ 50",
+    "audit.checkpoints_cpu_ms": "≤ 50",
     "transcripts.repeated_reads_listed": "≥ 0.95",
     "transcripts.contexts_with_the_goal": "1.0",
     "stores.neo4j.record_round_trips": "constant",
@@ -46,6 +54,8 @@ BENCHMARKS = {
     "recall": recall.measure,
     "speed": speed.measure,
     "transcripts": transcripts.measure,
+    "http": http_door.measure,
+    "audit": audit.measure,
     "stores": stores.measure,
 }
 

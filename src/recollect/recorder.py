@@ -204,23 +204,27 @@ class Recorder:
         listed, _ = await self._kept(conversation.id, turns)
         if not listed:
             return await self._skipped(conversation.id, turns)
-        return await self._now_or_later(
-            conversation.id, listed, lambda: self._history(conversation, listed, request_id, replace=replace, on_edit=on_edit)
-        )
+        asks_for_none = is_marked(turns[-1])  # what is left is the history before the turn that was asked for
+
+        async def write() -> Result:
+            result = await self._history(conversation, listed, request_id, replace=replace, on_edit=on_edit, adds=not asks_for_none)
+            return _replace(result, status="skipped") if asks_for_none and result.status == "unchanged" else result
+
+        return await self._now_or_later(conversation.id, listed, write)
 
     async def _history(
-        self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None, *, replace: bool, on_edit: OnEdit
+        self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None, *, replace: bool, on_edit: OnEdit, adds: bool
     ) -> Result:
         for _ in range(HEAD_MOVED_ATTEMPTS_MAX):
             try:
-                return await self._history_once(conversation, turns, request_id, replace=replace, on_edit=on_edit)
+                return await self._history_once(conversation, turns, request_id, replace=replace, on_edit=on_edit, adds=adds)
             except MovedError:
                 continue
         msg = f"conversation {conversation.id} kept changing under {HEAD_MOVED_ATTEMPTS_MAX} attempts to record: try again"
         raise StoreBusyError(msg)
 
     async def _history_once(
-        self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None, *, replace: bool, on_edit: OnEdit
+        self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None, *, replace: bool, on_edit: OnEdit, adds: bool
     ) -> Result:
         if len(turns) == 1 and (next_index := await self._begins_otherwise(conversation.id, turns[0])) is not None:
             return await self._added(conversation.id, turns, request_id, next_index, replace=replace)
@@ -231,7 +235,7 @@ class Recorder:
             own = turns[earlier.new_from :] if earlier.kind == "extends" else turns
             return await self._added(target, own, request_id, None, replace=replace)
         new = turns[found.new_from :]
-        if found.kind == "stale" or (found.kind == "known" and request_id is None):
+        if found.kind == "stale" or (found.kind == "known" and (request_id is None or not adds)):
             return Result(conversation_id=target, status="unchanged")
         if found.kind == "known":
             return await self._added(target, turns[-1:], request_id, held.next_index, replace=replace)

@@ -125,7 +125,7 @@ class OpenRequests:
     async def finalize(self, request_id: str, status: Closing = "complete") -> Recorded:
         """Close a request, once; closing it again changes nothing."""
         own_id = self._checked_id(request_id)
-        if status not in {"complete", "failed"}:
+        if status not in ("complete", "failed"):  # a tuple: what is given may be anything, also what no set can look for
             msg = f"a request is finalized as complete or failed, not as {str(status)[:40]!r}"
             raise InputError(msg)
         async with self._alone(own_id):

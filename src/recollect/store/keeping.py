@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 class RetentionRows(Protocol):
     """What has a time after which it is gone, by query; each with its conversation."""
 
-    async def is_due(self, now: datetime) -> bool:
-        """Tell whether anything has expired."""
+    async def soonest(self, until: datetime) -> datetime | None:
+        """Return when the next of it expires, or None when nothing does until then."""
         ...
 
     async def turns(self, now: datetime) -> list[tuple[str, str]]:

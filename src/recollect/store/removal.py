@@ -115,10 +115,12 @@ async def settle(transaction: Transaction, owners: Iterable[str]) -> int:
         for one in [*held, *await below(transaction, owners)]
     }
     emptied = 0
+    anew: list[Held] = []
     for _, one in sorted(depths.values(), key=lambda entry: -entry[0]):  # branches before their parents
         untold = _replace(one, conversation=_replace(one.conversation, summary=None))  # whoever wrote it, it told of what is gone
-        anew = await counted_anew(transaction, untold, 0)
-        emptied += await _drop_empty(transaction, anew)
+        anew.append(await counted_anew(transaction, untold, 0))
+    for one in anew:
+        emptied += await _drop_empty(transaction, await transaction.conversations.held(one.conversation.id))
     await transaction.conversations.drop_unused(sorted({one.conversation.project_id for _, one in depths.values()}))
     return emptied
 
@@ -130,15 +132,21 @@ async def drop_empty(transaction: Transaction, conversation_id: str) -> None:
         await transaction.conversations.drop_unused([held.conversation.project_id])
 
 
-async def _drop_empty(transaction: Transaction, held: Held) -> bool:
-    """Remove a conversation that holds nothing and that nothing needs.
+async def _drop_empty(transaction: Transaction, held: Held | None) -> int:
+    """Remove a conversation that holds nothing and that nothing needs, then such ancestors as stayed only for it; returns how many.
 
     One that is not to be recorded stays: gone, it would begin anew without its tag.
     """
+    dropped = 0
+    while held is not None and await _is_empty(transaction, held):
+        await transaction.conversations.delete(held.conversation.id)
+        dropped += 1
+        held = None if held.parent_id is None else await transaction.conversations.held(held.parent_id)
+    return dropped
+
+
+async def _is_empty(transaction: Transaction, held: Held) -> bool:
     own_id = held.conversation.id
     if held.conversation.turn_count or NOT_RECORDED_TAG in held.conversation.tags or await transaction.requests.is_open(own_id):
         return False
-    if await transaction.derived.summaries(own_id, None) or await transaction.conversations.branches(own_id):
-        return False
-    await transaction.conversations.delete(own_id)
-    return True
+    return not (await transaction.derived.summaries(own_id, None) or await transaction.conversations.branches(own_id))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.answers import Swept
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _DUE: Any = object()
+_LOOK_AHEAD = timedelta(seconds=60)
 
 
 class Retention:
@@ -48,11 +50,15 @@ def _sum(one: Swept, other: Swept) -> Swept:
 
 
 class Fresh:
-    """An engine that never sees what has expired: where something has, it is removed before anything is read or written."""
+    """An engine that never sees what has expired: where something has, it is removed before anything is read or written.
+
+    Every read looks. A write, of which a server's round trips count, does not look again for a minute when nothing expires in it.
+    """
 
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
+        self._quiet: dict[str, tuple[datetime, datetime]] = {}  # from when to when nothing expires, by workspace
 
     @property
     def url(self) -> str:
@@ -64,7 +70,7 @@ class Fresh:
         now = self._clock.now()
 
         async def unless_due(transaction: Transaction) -> _T:
-            return _DUE if await transaction.retention.is_due(now) else await work(transaction)
+            return _DUE if await self._is_due(transaction, workspace, now) else await work(transaction)
 
         found = await self._engine.read(workspace, unless_due, settled=settled)
         if found is not _DUE:
@@ -75,14 +81,23 @@ class Fresh:
     async def write(self, workspace: str, work: Work[_T]) -> _T:
         """Run a unit of work whole or not at all; nor does it go on with what has expired."""
         now = self._clock.now()
+        since, until = self._quiet.get(workspace, (now, now))
+        if since <= now < until:
+            return await self._engine.write(workspace, work)
 
         async def swept_first(transaction: Transaction) -> tuple[_T, Swept]:
-            swept = await sweep(transaction, now) if await transaction.retention.is_due(now) else Swept()
+            swept = await sweep(transaction, now) if await self._is_due(transaction, workspace, now) else Swept()
             return await work(transaction), swept
 
         done, swept = await self._engine.write(workspace, swept_first)
         self._count(workspace, swept)
         return done
+
+    async def _is_due(self, transaction: Transaction, workspace: str, now: datetime) -> bool:
+        until = now + _LOOK_AHEAD
+        soonest = await transaction.retention.soonest(until)
+        self._quiet[workspace] = now, until if soonest is None else max(now, soonest)
+        return soonest is not None and soonest <= now
 
     def _count(self, workspace: str, swept: Swept) -> None:
         if swept.turns or swept.summaries:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from recollect.answers import Recorded, to_json
 from recollect.capture.clean import parse_json
 from recollect.errors import InputError, RecollectError, StoreError, TooLargeError
+from recollect.limits import PATH_CHARS_MAX
 from recollect.requests import PIECES
 from recollect.serve.http.examples import PAYLOAD, START, raw_body
 from recollect.serve.http.examples import PIECES as PIECE_EXAMPLES
@@ -18,6 +19,7 @@ router = APIRouter()
 LINES_MAX = 10_000
 _LINES = ("application/x-ndjson", "application/jsonl", "application/json-lines")
 RequestId = Annotated[str, Path(min_length=1, max_length=200, description="the request's own id; it may have slashes")]
+InProject = Annotated[str | None, Query(max_length=PATH_CHARS_MAX, description="which, when several have a request of this id")]
 OnEdit = Annotated[Literal["branch", "replace"], Query(description="what an edited past does")]
 _CREATED = frozenset({"created", "branched", "pending"})
 
@@ -85,7 +87,8 @@ async def finalize(request: Request, memory: Remembering, request_id: RequestId)
     if not isinstance(body, dict):
         msg = 'finalize takes a JSON object, such as {"status": "complete"}'
         raise InputError(msg)
-    return reply(await memory.requests.finalize(request_id, body.get("status") or "complete"))
+    status = body.get("status")
+    return reply(await memory.requests.finalize(request_id, "complete" if status is None else status))
 
 
 @router.delete("/requests/{request_id:path}")
@@ -100,22 +103,22 @@ async def delete(
 
 
 @router.get("/requests/{request_id:path}/flow")
-async def flow(memory: Remembering, request_id: RequestId) -> Response:
+async def flow(memory: Remembering, request_id: RequestId, *, project: InProject = None) -> Response:
     """Show a request from its first message to its last."""
-    return reply(await memory.flow(request_id))
+    return reply(await memory.flow(request_id, project=project))
 
 
 @router.get("/requests/{request_id:path}/context")
-async def context(memory: Remembering, request_id: RequestId) -> Response:
+async def context(memory: Remembering, request_id: RequestId, *, project: InProject = None) -> Response:
     """Show the context a request had, the most useful first."""
-    found = await memory.flow(request_id)
+    found = await memory.flow(request_id, project=project)
     return reply({"request_id": request_id, "context_files": to_json(found.context_files)})
 
 
 @router.get("/requests/{request_id:path}")
-async def show(memory: Remembering, request_id: RequestId) -> Response:
+async def show(memory: Remembering, request_id: RequestId, *, project: InProject = None) -> Response:
     """Show a request: where it is, whether it is whole, and its turns."""
-    flow = await memory.flow(request_id)
+    flow = await memory.flow(request_id, project=project)
     turns = await memory.store.turns.by_id(memory.workspace, list(flow.turn_ids))
     head = {"request_id": request_id, "conversation_id": flow.conversation_id, "status": flow.status}
     return reply({**head, "turns": to_json(turns)})

@@ -34,8 +34,11 @@ _TITLES = {
 }  # fmt: skip
 
 
-def memory_of(request: Request) -> Memory:
-    """Return the memory of the workspace that the caller's token is bound to."""
+async def memory_of(request: Request) -> Memory:
+    """Return the memory of the workspace that the caller's token is bound to.
+
+    On the event loop, which alone may open one: in a thread of its own, two requests would open two, each with its own locks.
+    """
     return request.app.state.workspaces.memory(request.scope["state"]["token"].workspace)
 
 
@@ -80,6 +83,10 @@ def answer_errors(app: FastAPI) -> None:
     async def unforeseen(request: Request, _: Exception) -> Response:
         return problem(request, 500, "The server failed at this request.")  # the guard is told what it was, and writes down its name
 
+    async def unwritable(request: Request, _: Exception) -> Response:
+        return problem(request, 422, "A text has half a character in it (a lone surrogate), which nothing can hold: send whole ones.")
+
+    app.add_exception_handler(UnicodeEncodeError, unwritable)
     app.add_exception_handler(Exception, unforeseen)
     app.add_exception_handler(RecollectError, ours)
     app.add_exception_handler(HTTPException, refused)

@@ -59,9 +59,14 @@ class HttpServer:
         host, port = self.settings.server.host, self.settings.server.port
         try:
             family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-            taken = socket.socket(family)
-            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            taken.bind((host, port))
+            # the protocol is named, or asyncio would not know it for TCP, leave Nagle's delay on, and every answer would take 40 ms
+            taken = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+            try:
+                taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                taken.bind((host, port))
+            except OSError:
+                taken.close()
+                raise
         except OSError as error:
             msg = f"cannot listen on {host}:{port}: {error.strerror or error}"
             raise StoreUnavailableError(msg) from error

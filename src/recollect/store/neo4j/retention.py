@@ -20,17 +20,20 @@ class Neo4jRetention:
         self._connection = connection
         self._workspace = workspace
 
-    async def is_due(self, now: datetime) -> bool:
-        """Tell whether anything has expired."""
+    async def soonest(self, until: datetime) -> datetime | None:
+        """Return when the next of it expires, or None."""
         row = await self._connection.row(
             """
-            RETURN EXISTS { MATCH (t:Turn) WHERE t.workspace = $workspace AND t.expires_at <= $now }
-                OR EXISTS { MATCH (s:Summary) WHERE s.workspace = $workspace AND s.expires_at <= $now }
+            CALL () {
+                MATCH (t:Turn) WHERE t.workspace = $workspace AND t.expires_at <= $until RETURN min(t.expires_at) AS at
+                UNION ALL MATCH (s:Summary) WHERE s.workspace = $workspace AND s.expires_at <= $until RETURN min(s.expires_at) AS at
+            }
+            RETURN toString(min(at))
             """,
             workspace=self._workspace,
-            now=now,
+            until=until,
         )
-        return row is not None and bool(row[0])
+        return None if row is None or row[0] is None else from_iso(row[0])
 
     async def turns(self, now: datetime) -> list[tuple[str, str]]:
         """Return the turns that have expired; their projects are locked first, in one order, as every writer does it."""

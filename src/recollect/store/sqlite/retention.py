@@ -20,18 +20,19 @@ class SqliteRetention:
         self._connection = connection
         self._workspace = workspace
 
-    async def is_due(self, now: datetime) -> bool:
-        """Tell whether anything has expired."""
-        found = self._connection.value(
+    async def soonest(self, until: datetime) -> datetime | None:
+        """Return when the next of it expires, or None."""
+        found: str | None = self._connection.value(
             """
-            select exists (select 1 from turn x join conversation c on c.pk = x.conversation_pk
-                    where x.expires_at <= ?2 and +c.workspace_pk = (select pk from workspace where name = ?1))
-                or exists (select 1 from summary x join conversation c on c.pk = x.conversation_pk
-                    where x.expires_at <= ?2 and +c.workspace_pk = (select pk from workspace where name = ?1))
+            select min(at) from (
+                select min(x.expires_at) as at from turn x join conversation c on c.pk = x.conversation_pk
+                where x.expires_at <= ?2 and c.workspace_pk = (select pk from workspace where name = ?1)
+                union all select min(x.expires_at) from summary x join conversation c on c.pk = x.conversation_pk
+                where x.expires_at <= ?2 and c.workspace_pk = (select pk from workspace where name = ?1))
             """,
-            (self._workspace, iso(now)),
+            (self._workspace, iso(until)),
         )
-        return bool(found)
+        return None if found is None else from_iso(found)
 
     async def turns(self, now: datetime) -> list[tuple[str, str]]:
         """Return the turns that have expired."""
