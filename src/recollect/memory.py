@@ -400,7 +400,8 @@ class Memory(Audited, Kept):
 
     async def mirrored(self, conversation_id: str) -> None:
         """Keep the conversation as a JSON file too, where the user asked for that."""
-        if self._mirror is not None and self.recorder.enabled:
+        is_kept = self._mirror is not None and await self.store.conversations.get(self.workspace, conversation_id) is not None
+        if self._mirror is not None and is_kept and self.recorder.enabled:
             self._mirror.write(conversation_id, await (await self.load_conversation(conversation_id)).export())
 
     async def _mirrored_anew(self) -> None:

@@ -18,6 +18,7 @@ from recollect.capture.withholding import withheld_piece
 from recollect.checks import checked_name, checked_text
 from recollect.clock import iso
 from recollect.errors import ConflictError, InputError, NotFoundError
+from recollect.limits import NAME_CHARS_MAX
 from recollect.model import NOT_RECORDED_TAG
 from recollect.placing import unplaced
 from recollect.policies import is_marked
@@ -39,6 +40,8 @@ PIECES: tuple[Piece, ...] = ("context", "messages", "model-response", "tool-call
 SKIPPED_MAX = 10_000
 Closing = Literal["complete", "failed"]
 _HEAD = ("project_id", "timestamp", "chat_meta", "meta", "cwd", "agent", "title", "related_artifacts")
+_META = ("chat_id", "base_chat_id", "request_attempt_id", "chat_mode")
+_USAGE = frozenset({"prompt_tokens", "completion_tokens", "total_tokens", "input_tokens", "output_tokens"})
 _encode = msgspec.json.encode
 
 
@@ -79,7 +82,8 @@ class OpenRequests:
             info = await self._create(
                 read.cwd, project=read.project, title=read.title, agent=read.agent, external_id=read.chat_id or own_id
             )
-            sketch = Sketch(request_id=own_id, conversation_id=info.id, head=cleaned)
+            policy = await self._recorder.policy(info.id)
+            sketch = Sketch(request_id=own_id, conversation_id=info.id, head=_told_head(cleaned) if policy.withholds else cleaned)
             if not self._takes(await self._info(info.id)):
                 return self._passed_over(sketch)
             if await self._turn_ids(own_id, TraceScope(project_ids=(info.project_id,))):
@@ -112,10 +116,7 @@ class OpenRequests:
 
     def _withheld(self, known: Sketch, piece: Piece, body: Json, reading: Reading) -> Sketch:
         if piece == "model-response":
-            plain = {
-                name: value for name, value in _object(body).items() if name in {"model", "finish_reason", "usage", "created", "cached"}
-            }
-            return with_piece(known, piece, plain)
+            return with_piece(known, piece, _told_response(_object(body)))
         sketch = known
         for kind, items in withheld_piece(piece, items_of(piece, body), reading):
             if items or kind == piece:
@@ -287,6 +288,26 @@ class OpenRequests:
 
 def _skipped(sketch: Sketch) -> Recorded:
     return Recorded(conversation_id=sketch.conversation_id, status="skipped", request_id=sketch.request_id)
+
+
+def _told_head(head: dict[str, Json]) -> dict[str, Json]:
+    """Return what is kept of the head of a request of which no content is kept: where it belongs, when, and short names."""
+    kept = {name: value for name, value in head.items() if name in {"project_id", "timestamp", "cwd", "agent", "title"}}
+    for name in ("chat_meta", "meta"):
+        given = head.get(name)
+        if isinstance(given, dict):
+            about = cast("dict[str, Json]", given)
+            kept[name] = {key: about[key] for key in _META if isinstance(about.get(key), str) and len(about[key]) <= NAME_CHARS_MAX}
+    return kept
+
+
+def _told_response(response: dict[str, Json]) -> dict[str, Json]:
+    """Return what is kept of a model's response of which no content is kept: names and numbers."""
+    kept = {name: response[name] for name in ("model", "finish_reason") if isinstance(response.get(name), str)}
+    usage = response.get("usage")
+    if isinstance(usage, dict):
+        kept["usage"] = {name: value for name, value in cast("dict[str, Json]", usage).items() if isinstance(value, int) and name in _USAGE}
+    return kept
 
 
 def _object(body: Json) -> dict[str, Json]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from recollect.checks import checked_plain
 from recollect.errors import InputError, StoreBusyError
 from recollect.store.shapes import ConversationFilter
 from recollect.trace.verify import verify_content, verify_store
@@ -110,7 +111,8 @@ class Kept:
             raise InputError(msg)
         if record_id is None or content is None:
             return await verify_store(self.store, self.workspace, progress)
-        return await verify_content(self.store, self.workspace, record_id, content, self.recorder.reading().cleaner)
+        own_id = checked_plain("id", record_id) or ""
+        return await verify_content(self.store, self.workspace, own_id, content, self.recorder.reading().cleaner)
 
     async def stats(self) -> Stats:
         """Count what the workspace holds."""

@@ -569,7 +569,6 @@ def test_a_secret_in_the_address_of_a_request_is_in_no_log(world: World) -> None
     assert [place for place, content in trace.items() if secret.encode() in content or PLANTED["url-password"][1].encode() in content] == []
 
 
-@pytest.mark.xfail(reason="OpenRequests keeps the head and the model's response of a sketch as they came", strict=True)
 @pytest.mark.parametrize("world", ["summary"], indirect=True)
 @pytest.mark.parametrize("urls", ["sqlite"], indirect=True)
 def test_in_summary_the_head_of_a_request_that_comes_in_pieces_quotes_nothing_either(world: World) -> None:

@@ -326,7 +326,7 @@ def flat_text(value: object) -> str:
         for key in ("text", "thinking", "content", "m_content"):
             if isinstance(record.get(key), str):
                 return str(record[key])
-        if record.get("type") in _IMAGE_BLOCKS:
+        if as_text(record.get("type")) in _IMAGE_BLOCKS:
             return _image_mark(record)
     return json.dumps(value, ensure_ascii=False, default=str)
 

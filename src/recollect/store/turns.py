@@ -193,7 +193,9 @@ async def _rewrite(transaction: Transaction, workspace: str, draft: Draft, was: 
     if not standing or standing[0].content_hash != was or standing[0].conversation_id != turn.conversation_id:
         return None
     if situation.is_silent:
+        kept = (await transaction.turns.passages([turn.id])).get(turn.id, ())
         turn = _replace(unplaced(standing[0]), status=turn.status)
+        draft = _replace(draft, turn=turn, passages=kept)
     held = _touched(await existing(transaction, workspace, turn.conversation_id), at)
     first = standing[0].first_sequence if standing[0].messages else held.next_sequence
     placed = place_turn(turn, turn.conversation_id, turn.index, first)

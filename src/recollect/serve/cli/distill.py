@@ -68,6 +68,7 @@ async def _worker(options: Namespace) -> int:
         own = memory.worker()
         await own.wake_stale()
         while not stopped.is_set():
+            await own.sweep()
             if await own.step():
                 done += 1
                 await asyncio.sleep(0)
