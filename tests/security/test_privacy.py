@@ -553,9 +553,6 @@ def test_no_secret_of_any_kind_in_any_field_of_any_door_is_anywhere(world: World
     assert b"[redacted:" in b"".join(trace.values())
 
 
-@pytest.mark.xfail(
-    reason="serve/http/log writes paths as they were asked for: the audit always, the log where no route matches", strict=True
-)
 @pytest.mark.parametrize("world", ["full"], indirect=True)
 @pytest.mark.parametrize("urls", ["sqlite"], indirect=True)
 def test_a_secret_in_the_address_of_a_request_is_in_no_log(world: World) -> None:

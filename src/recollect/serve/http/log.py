@@ -1,6 +1,7 @@
 """What the HTTP door writes down: a line for each request, and a lasting audit of who read what; the guard calls both.
 
-A line holds who, when, where and how it ended; never a content, a query string, a header or a body.
+A line holds who, when, where and how it ended; never a content, a query string, a header or a body, nor a secret that stands
+in an address.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from recollect.capture.clean import Cleaner
+from recollect.capture.secrets import default_redactor
 from recollect.clock import iso
 from recollect.config import config_path
 
@@ -74,7 +77,7 @@ class RequestLog:
             "time": iso(entry.time),
             "request_id": entry.request_id,
             "method": entry.method,
-            "path": _cut(entry.route or entry.path),
+            "path": entry.route or _shown(entry.path),
             "status": entry.status,
             "duration_ms": round(entry.duration_ms, 3),
             "token": entry.token_id,
@@ -107,7 +110,7 @@ class AuditLog:
                 "token": entry.token_id,
                 "workspace": entry.workspace,
                 "method": entry.method,
-                "path": _cut(entry.path),
+                "path": _shown(entry.path),
                 "status": entry.status,
             }
         ).encode()
@@ -143,8 +146,9 @@ class AuditLog:
         return self.path.with_name(f"{self.path.name}.{number}")
 
 
-def _cut(path: str) -> str:
-    return path if len(path) <= _PATH_CHARS_MAX else path[:_PATH_CHARS_MAX] + "…"
+def _shown(path: str) -> str:
+    clean = Cleaner(default_redactor()).text(path)
+    return clean if len(clean) <= _PATH_CHARS_MAX else clean[:_PATH_CHARS_MAX] + "…"
 
 
 def _line(values: dict[str, Any]) -> str:
