@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.capture.paths import place_of
-from recollect.checks import checked_count, checked_number, checked_plain, checked_text, checked_time
+from recollect.checks import checked_count, checked_number, checked_plain, checked_time
 from recollect.errors import InputError, NotFoundError
 from recollect.store.traced import TraceScope
 
@@ -57,8 +57,7 @@ class Audited:
         from recollect.trace.why import why  # noqa: PLC0415  only those who ask need it
 
         where = await self._trace_scope(project, cwd, days, since, until)
-        known = [one for one in await self.store.conversations.projects(self.workspace) if one.id in (where.project_ids or ())]
-        name = _kept(checked_plain("path", path) or "", known)
+        name, known = await self._named(where, path)
         if line is not None:
             checked_count("line", line)
             given = line_text if line_text is not None else _line_of(name, line, known)  # an empty one says: read no file
@@ -98,8 +97,7 @@ class Audited:
         from recollect.trace.usage import file_usage  # noqa: PLC0415  as above
 
         where = await self._trace_scope(project, cwd, days, since, until)
-        known = [one for one in await self.store.conversations.projects(self.workspace) if one.id in (where.project_ids or ())]
-        name = _kept(checked_plain("path", path) or "", known)
+        name, _ = await self._named(where, path)
         found = await file_usage(self.store, self.workspace, where, name)
         return found or FileUsage(path=name, count=0, average_usefulness=None)
 
@@ -165,6 +163,11 @@ class Audited:
             raise NotFoundError(msg)
         return TraceScope(project_ids=ids, since=self._since(days, since), until=checked_time("until", until))
 
+    async def _named(self, where: TraceScope, path: str) -> tuple[str, list[Project]]:
+        """Return a path as it is kept, and the projects it may be of."""
+        known = [one for one in await self.store.conversations.projects(self.workspace) if one.id in (where.project_ids or ())]
+        return _kept(checked_plain("path", path) or "", known), known
+
     async def _project_here(self) -> tuple[str, ...]:
         """Return the project of the current directory, or the only one there is."""
         known = await self.store.conversations.projects(self.workspace)
@@ -187,11 +190,9 @@ class Audited:
 
 def _kept(path: str, projects: list[Project]) -> str:
     """Return a path as it is kept: relative to the root of its project."""
-    text = checked_text("path", path)
     for root in (project.root for project in projects if project.root is not None):
-        if text.startswith(root.rstrip("/") + "/"):
-            text = text.removeprefix(root.rstrip("/") + "/")
-    return text.removeprefix("./")
+        path = path.removeprefix(root.rstrip("/") + "/")
+    return path.removeprefix("./")
 
 
 def _line_of(path: str, line: int, projects: list[Project]) -> str | None:

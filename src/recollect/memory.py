@@ -234,8 +234,7 @@ class Memory(Audited, Kept):
 
     async def project_of(self, info: ConversationInfo) -> Project:
         """Return the project a conversation belongs to."""
-        projects = await self.store.conversations.projects(self.workspace)
-        return next((project for project in projects if project.id == info.project_id), Project(id=info.project_id, name=info.project))
+        return await self.store.conversations.owner(self.workspace, info)
 
     async def list_conversations(
         self,

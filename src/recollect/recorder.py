@@ -118,8 +118,7 @@ class Recorder:
             info = await self._store.conversations.get(self._workspace, conversation_id)
             if info is None:
                 return KEEPS_ALL
-            known = await self._store.conversations.projects(self._workspace)
-            owner = next((one for one in known if one.id == info.project_id), Project(id=info.project_id, name=info.project))
+            owner = await self._store.conversations.owner(self._workspace, info)
             self._policies[conversation_id] = policy_of(self._settings, owner, _folder(info.cwd))
         return self._policies[conversation_id]
 

@@ -25,7 +25,7 @@ from recollect.distill.vectors import quantised
 from recollect.errors import ModelError, NotFoundError
 from recollect.identity import content_hash, identity
 from recollect.limits import TURNS_PER_PAGE
-from recollect.model import Project, Summary
+from recollect.model import Summary
 from recollect.placing import checksum
 from recollect.policies import policy_of
 from recollect.quoting import key_text, summary_text
@@ -298,9 +298,7 @@ class Worker:
         info = await self._store.conversations.get(self._workspace, conversation_id) if self._settings.projects else None
         if info is None:
             return {}
-        known = await self._store.conversations.projects(self._workspace)
-        owner = next((one for one in known if one.id == info.project_id), Project(id=info.project_id, name=info.project))
-        policy = policy_of(self._settings, owner)
+        policy = policy_of(self._settings, await self._store.conversations.owner(self._workspace, info))
         found = {one.id: policy.summary_expiry(one.created_at) for one in summaries}
         return {own_id: moment for own_id, moment in found.items() if moment is not None}
 

@@ -10,6 +10,7 @@ from recollect.answers import Forgotten
 from recollect.clock import in_utc
 from recollect.errors import ConflictError, StoreBusyError, TooLargeError
 from recollect.limits import BRANCH_DEPTH_MAX
+from recollect.model import Project
 from recollect.store.lineage import below, recounted, retold, sealed
 from recollect.store.removal import remove
 from recollect.store.shapes import Held
@@ -17,7 +18,7 @@ from recollect.store.shapes import Held
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.model import ConversationInfo, Project
+    from recollect.model import ConversationInfo
     from recollect.store.protocol import Engine, Transaction
     from recollect.store.shapes import ConversationChange, ConversationFilter, Lease
 
@@ -85,6 +86,11 @@ class Conversations:
         if not conversation_ids:
             return Forgotten()
         return await self._engine.write(workspace, lambda transaction: remove(transaction, conversation_ids, keep_inherited=keep_inherited))
+
+    async def owner(self, workspace: str, info: ConversationInfo) -> Project:
+        """Return the project a conversation belongs to."""
+        known = await self.projects(workspace)
+        return next((one for one in known if one.id == info.project_id), Project(id=info.project_id, name=info.project))
 
     async def projects(self, workspace: str) -> list[Project]:
         """Return the projects of a workspace by name."""

@@ -67,8 +67,8 @@ async def _worker(options: Namespace) -> int:
     async with await Memory.open(settings=settings, worker=False) as memory:
         own = memory.worker()
         await own.wake_stale()
+        await own.sweep()
         while not stopped.is_set():
-            await own.sweep()
             if await own.step():
                 done += 1
                 await asyncio.sleep(0)
@@ -78,7 +78,7 @@ async def _worker(options: Namespace) -> int:
                 try:
                     await asyncio.wait_for(stopped.wait(), _LOOK_SECONDS)
                 except TimeoutError:
-                    continue
+                    await own.sweep()
     if wants_json(options):
         print_json({"done": done})
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.clock import SystemClock
@@ -10,7 +9,7 @@ from recollect.config import load_settings
 from recollect.errors import InputError
 from recollect.serve.cli.output import age, complain, print_json, safe, table
 from recollect.serve.cli.session import wants_json
-from recollect.serve.http.tokens import TokenFile, default_token_path
+from recollect.serve.http.tokens import token_file
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -31,7 +30,9 @@ def token(options: Namespace) -> int:
 def create(options: Namespace) -> int:
     """Create a token and print its secret, for the only time."""
     workspace = getattr(options, "workspace", None) or load_settings().workspace
-    record, secret = _file().create(workspace, options.role, options.label, SystemClock().now(), options.days)
+    record, secret = token_file(load_settings().server.tokens).create(
+        workspace, options.role, options.label, SystemClock().now(), options.days
+    )
     if wants_json(options):
         print_json({"id": record.id, "token": secret, "role": record.role, "workspace": record.workspace})
     else:
@@ -45,7 +46,7 @@ def list_them(options: Namespace) -> int:
     """List the tokens, those of one workspace if it is named; never their secrets."""
     named = getattr(options, "workspace", None)
     now = SystemClock().now()
-    found = [record for record in _file().list() if named in {None, record.workspace}]
+    found = [record for record in token_file(load_settings().server.tokens).list() if named in {None, record.workspace}]
     if wants_json(options):
         print_json([_shown(record, now) for record in found])
     elif found:
@@ -64,7 +65,7 @@ def revoke(options: Namespace) -> int:
     if options.id is None:
         msg = "say which token to revoke: `recollect token list` shows their ids"
         raise InputError(msg)
-    is_known = _file().revoke(options.id)
+    is_known = token_file(load_settings().server.tokens).revoke(options.id)
     if wants_json(options):
         print_json({"id": options.id, "revoked": is_known})
     elif is_known:
@@ -72,11 +73,6 @@ def revoke(options: Namespace) -> int:
     else:
         complain(f"there is no token {options.id}: `recollect token list` shows them")
     return 0 if is_known else 1
-
-
-def _file() -> TokenFile:
-    named = load_settings().server.tokens
-    return TokenFile(Path(named).expanduser() if named else default_token_path())
 
 
 def _state(record: TokenRecord, now: datetime) -> str:

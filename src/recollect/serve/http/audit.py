@@ -7,9 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict
 
-from recollect.answers import to_json
 from recollect.limits import COUNT_MAX, PATH_CHARS_MAX
-from recollect.serve.http.replies import Remembering, reply
+from recollect.serve.http.replies import Remembering, reply, whole
 
 router = APIRouter()
 ProjectId = Annotated[str, Path(min_length=1, max_length=PATH_CHARS_MAX, description="the id its sender gave it, its own id, or its name")]
@@ -30,7 +29,7 @@ class Content(BaseModel):
 @router.get("/projects")
 async def projects(memory: Remembering) -> Response:
     """List the projects of the workspace."""
-    return reply({"items": to_json(await memory.projects()), "next_cursor": None})
+    return whole(await memory.projects())
 
 
 @router.get("/projects/{project_id}/files/usage")
@@ -56,7 +55,7 @@ async def tools(
 ) -> Response:
     """Tell how reliable tools are."""
     found = await memory.tool_reliability(tool, project=project_id, days=days, since=since, until=until)
-    return reply({"items": to_json(found), "next_cursor": None})
+    return whole(found)
 
 
 @router.get("/projects/{project_id}/checkpoints")
@@ -71,7 +70,7 @@ async def checkpoints(
 ) -> Response:
     """Show the timeline of checkpoints, with what changed between them."""
     found = await memory.checkpoints(conversation, project=project_id, days=days, since=since, until=until)
-    return reply({"items": to_json(found), "next_cursor": None})
+    return whole(found)
 
 
 @router.get("/projects/{project_id}/why")

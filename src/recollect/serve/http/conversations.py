@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from recollect.answers import to_json
 from recollect.limits import COUNT_MAX
 from recollect.serve.http.examples import raw_body
-from recollect.serve.http.replies import PAGE_MAX, Remembering, cursor_at, page, page_back, read_body, reply, start_of
+from recollect.serve.http.replies import PAGE_MAX, Remembering, cursor_at, page, page_back, read_body, reply, start_of, whole
 from recollect.store.shapes import TurnRange
 
 router = APIRouter(prefix="/conversations")
@@ -163,14 +163,14 @@ async def tool_calls(
 async def summaries(memory: Remembering, conversation_id: OwnId, *, level: Annotated[int | None, Query(ge=1, le=100)] = None) -> Response:
     """List summaries."""
     found = await (await memory.load_conversation(conversation_id)).summaries(level)
-    return reply({"items": to_json(found), "next_cursor": None})
+    return whole(found)
 
 
 @router.get("/{conversation_id}/files")
 async def files(memory: Remembering, conversation_id: OwnId) -> Response:
     """List the files its tools touched, each with its latest access."""
     found = await (await memory.load_conversation(conversation_id)).accessed_files(COUNT_MAX)
-    return reply({"items": to_json(found), "next_cursor": None})
+    return whole(found)
 
 
 @router.get("/{conversation_id}/export")
@@ -192,4 +192,4 @@ async def branch(memory: Remembering, conversation_id: OwnId, body: Fork) -> Res
 async def summarize(memory: Remembering, conversation_id: OwnId) -> Response:
     """Summarise what is due in a conversation."""
     found = await (await memory.load_conversation(conversation_id)).summarize()
-    return reply({"items": to_json(found), "next_cursor": None})
+    return whole(found)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from recollect.answers import to_json
 from recollect.limits import SEARCH_LIMIT_MAX
-from recollect.serve.http.replies import Remembering, reply
+from recollect.serve.http.replies import Remembering, reply, whole
 
 router = APIRouter()
 _Share = Annotated[float, Field(ge=0, le=1)]
@@ -91,4 +91,4 @@ async def similar(memory: Remembering, body: Similar) -> Response:
     """Find conversations that come close to a text."""
     asked = body.model_dump()
     found = await memory.find_similar_conversations(asked.pop("query"), asked.pop("limit"), **asked)
-    return reply({"items": to_json(found), "next_cursor": None})
+    return whole(found)

@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from recollect.answers import to_json
+from recollect.capture.clean import parse_json
 from recollect.errors import InputError, RecollectError, StoreBusyError, StoreUnavailableError
 from recollect.memory import Memory
 
@@ -48,6 +49,11 @@ Remembering = Annotated[Memory, Depends(memory_of)]
 def reply(value: object, status: int = 200) -> Response:
     """Answer with plain JSON."""
     return Response(msgspec.json.encode(to_json(value)), status, media_type="application/json")
+
+
+def whole(items: object) -> Response:
+    """Answer with a list that has no second page."""
+    return reply({"items": to_json(items), "next_cursor": None})
 
 
 def problem(request: Request, status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
@@ -95,8 +101,6 @@ def answer_errors(app: FastAPI) -> None:
 
 async def read_body(request: Request) -> Any:
     """Return the JSON of a body, with every limit on its depth and numbers; `InputError` when it is none."""
-    from recollect.capture.clean import parse_json  # noqa: PLC0415  only those who send something need it
-
     return parse_json(await request.body())
 
 

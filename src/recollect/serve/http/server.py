@@ -17,7 +17,7 @@ from recollect.errors import ConfigError, RecollectError, StoreUnavailableError
 from recollect.serve.http.app import create_app
 from recollect.serve.http.guard import Guard, Limits
 from recollect.serve.http.log import AuditLog, Logs, RequestLog, default_audit_path
-from recollect.serve.http.tokens import FirstKey, TokenFile, default_token_path
+from recollect.serve.http.tokens import FirstKey, token_file
 from recollect.serve.http.workspaces import Workspaces
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class HttpServer:
         self.clock = clock or SystemClock()
         self.ids = ids or RandomIds()
         server = settings.server
-        self.tokens = TokenFile(Path(server.tokens).expanduser() if server.tokens else default_token_path())
+        self.tokens = token_file(server.tokens)
         audit = Path(server.audit_log).expanduser() if server.audit_log else default_audit_path()
         self._logs = logs or Logs(request=RequestLog(sys.stderr).write, audit=AuditLog(audit).write)
         self.first_key = None if any(self.tokens.list()) else FirstKey.create(self.clock.now(), settings.workspace)

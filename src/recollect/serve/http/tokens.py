@@ -15,6 +15,7 @@ import secrets
 import sys
 import time
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
@@ -26,7 +27,6 @@ from recollect.errors import ConfigError, InputError, StoreBusyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
-    from pathlib import Path
 
 if sys.platform == "win32":
     import msvcrt
@@ -88,6 +88,11 @@ class _Kept(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 def default_token_path() -> Path:
     """Return where the user's tokens are: beside their configuration."""
     return config_path().with_name("tokens.json")
+
+
+def token_file(named: str | None) -> TokenFile:
+    """Return the file of tokens that the settings name, or the one beside the configuration."""
+    return TokenFile(Path(named).expanduser() if named else default_token_path())
 
 
 class TokenFile:
