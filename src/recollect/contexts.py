@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from recollect.model import ConversationInfo
     from recollect.recalling import Recall
     from recollect.store import Store
-    from recollect.store.shapes import SearchScope
+    from recollect.store.shapes import Elsewhere, SearchScope
 
 STRATEGIES: dict[Strategy, tuple[str, ...]] = {
     "hybrid": ("goal", "constraints", "queries", "recent", "files", "code", "summaries"),
@@ -93,8 +93,8 @@ class Contexts:
         return await _or_history(made, plan, wanted)
 
     def _gatherer(self, plan: Plan, wanted: Wanted) -> Gatherer:
-        async def search(query: str, scope: SearchScope, limit: int) -> SearchResult:
-            return await self._recall.search(query, scope, limit=limit, semantic=wanted.semantic)
+        async def search(query: str, scope: SearchScope, elsewhere: Elsewhere | None, limit: int) -> SearchResult:
+            return await self._recall.search(query, scope, limit=limit, semantic=wanted.semantic, elsewhere=elsewhere)
 
         return Gatherer(self._store, self._settings.workspace, search, plan, self._clock.now())
 

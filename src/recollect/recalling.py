@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recollect.distill.embedders import Embedder
     from recollect.distill.metrics import Metrics
     from recollect.store import Store
+    from recollect.store.shapes import Elsewhere
 
 _HITS_PER_CONVERSATION = 4
 _CANDIDATES_MAX = 2_000  # so that one long conversation does not hide the others
@@ -35,10 +36,18 @@ class Recall:
         self._embedder: Embedder | None = None
 
     async def search(
-        self, query: str, scope: SearchScope, *, limit: int, semantic: bool = True, minimum_score: float = 0.0
+        self,
+        query: str,
+        scope: SearchScope,
+        *,
+        limit: int,
+        semantic: bool = True,
+        minimum_score: float = 0.0,
+        elsewhere: Elsewhere | None = None,
     ) -> SearchResult:
-        """Search one scope."""
-        return await self._ask(Ask(query=query, scope=scope, limit=limit, minimum_score=minimum_score), semantic=semantic)
+        """Search one scope, and perhaps a second one for the same list."""
+        ask = Ask(query=query, scope=scope, limit=limit, minimum_score=minimum_score, elsewhere=elsewhere)
+        return await self._ask(ask, semantic=semantic)
 
     async def _ask(self, ask: Ask, *, semantic: bool) -> SearchResult:
         result = await search(self._store, self._settings.workspace, ask, self._meaning(semantic=semantic), self._clock.now())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from recollect.clock import ManualClock
 from recollect.copying import copy_store
 from recollect.distill.embedders import default_embedder
 from recollect.errors import InputError
+from recollect.limits import CANDIDATES_MAX
 from recollect.memory import Memory
 from recollect.recall.search import Ask, Meaning, search
 from recollect.store.shapes import SearchScope
@@ -23,21 +25,27 @@ WORDS = (
 VERBS = "fix add remove rename check test move split validate parse log retry refactor document measure".split()
 
 
-def sentence(source: random.Random, words: int) -> str:
-    return " ".join(source.choice(WORDS if source.random() < 0.7 else VERBS) + (str(source.randrange(30)) if source.random() < 0.3 else "")
-                    for _ in range(words))  # fmt: skip
+def sentence(source: random.Random, words: int, subject: Sequence[str]) -> str:
+    """Return words as they come in a conversation about something: most of them of its subject."""
+    return " ".join(source.choice(subject if source.random() < 0.6 else WORDS if source.random() < 0.7 else VERBS)
+                    + (str(source.randrange(30)) if source.random() < 0.3 else "") for _ in range(words))  # fmt: skip
 
 
-async def two_thousand_turns(memory: Memory, clock: ManualClock) -> None:
-    """Record the reference corpus: 2,000 turns in 20 projects, two conversations each."""
+async def two_thousand_turns(memory: Memory, clock: ManualClock) -> list[str]:
+    """Record the reference corpus, 2,000 turns in 20 projects, two conversations each; returns what may be asked: words of some turns."""
     source = random.Random(11)
+    asked: list[str] = []
     for project in range(20):
         for _ in range(2):
             conversation = await memory.create_conversation(project=f"project {project}")
+            subject = source.sample(WORDS, 6)
             for _ in range(50):
                 clock.advance(60)
-                await conversation.record(user=sentence(source, 9), assistant=sentence(source, 22), timestamp=clock.now())
+                answer = sentence(source, 22, subject)
+                asked.append(" ".join(source.sample(answer.split(), 2 + len(asked) % 5)))
+                await conversation.record(user=sentence(source, 9, subject), assistant=answer, timestamp=clock.now())
     await memory.distill()
+    return source.sample(asked, 12)
 
 
 async def told(memory: Memory, query: str, scope: SearchScope, *, candidates_max: int, clock: ManualClock) -> SearchResult:
@@ -49,14 +57,13 @@ async def test_both_stores_give_the_same_hits_in_the_same_order_with_the_same_sc
     memory: Memory, elsewhere: Memory, clock: ManualClock
 ) -> None:
     """On 2,000 turns in 20 projects: exhaustive candidates to 1e-6, and with the indexes on at least 95 % of the first ten."""
-    await two_thousand_turns(memory, clock)
+    queries = await two_thousand_turns(memory, clock)
     await copy_store(memory.store.url, elsewhere.store.url, workspace=memory.workspace)
     await elsewhere.distill()
     source = random.Random(12)
     projects = await memory.projects()
     overlap: list[float] = []
-    for n in range(12):
-        query = sentence(source, 2 + n % 5)
+    for n, query in enumerate(queries):
         scope = SearchScope() if n % 2 else SearchScope(project_ids=(source.choice(projects).id,))
         here = await told(memory, query, scope, candidates_max=20_000, clock=clock)
         there = await told(elsewhere, query, scope, candidates_max=20_000, clock=clock)
@@ -68,7 +75,7 @@ async def test_both_stores_give_the_same_hits_in_the_same_order_with_the_same_sc
             assert one.confidence == pytest.approx(other.confidence, abs=1e-6)
             assert one.explanation == pytest.approx(other.explanation, abs=1e-6)
         for store in (memory, elsewhere):
-            indexed = await told(store, query, scope, candidates_max=400, clock=clock)
+            indexed = await told(store, query, scope, candidates_max=CANDIDATES_MAX, clock=clock)
             overlap.append(len({hit.id for hit in here.hits} & {hit.id for hit in indexed.hits}) / 10)
     assert sum(overlap) / len(overlap) >= 0.95
 

@@ -8,7 +8,7 @@ import msgspec
 
 from recollect.compose.context import SECTIONS, Context, Item, LeftOut, Section
 from recollect.compose.rendering import around_chars, heading, sized
-from recollect.compose.wording import age, age_of, file_lines, hit_body, summary_body, turn_body, without_said, worded
+from recollect.compose.wording import age, age_of, file_line, files_in_order, hit_body, summary_body, turn_body, without_said, worded
 from recollect.distill.cues import cues, is_correction, sets_a_rule
 from recollect.text import shorten
 
@@ -28,6 +28,7 @@ _CHATTER_CHARS_MAX = 60
 _TOKENS_PER_CHAR_MIN = 0.2
 _FITTING_ROUNDS_MAX = 9
 _TITLE_CHARS_MAX = 50
+_FILE_LINE_CHARS_MIN = 16  # of what stands around a path
 _NO_ROOM = "no room is left in the budget of its section"
 _GOAL_CHARS_MIN = 100  # so much of the goal is in wherever there is room for it at all
 
@@ -64,6 +65,7 @@ class _Composer:
         self._room = max(budget_chars - around_chars(), 0)
         self._filled: dict[SectionName, list[Item]] = {}
         self._sizes: dict[SectionName, int] = {}
+        self._used = 0
         self._left: list[LeftOut] = []
         self._asked: set[tuple[str, int]] = set()
         self._turns: set[tuple[str, int]] = set()
@@ -112,7 +114,7 @@ class _Composer:
 
     def _free(self) -> int:
         """Return how much of the whole is not taken yet."""
-        return self._room - sum(self._sizes.values())
+        return self._room - self._used
 
     def _left_in(self, name: SectionName, budget: int) -> int:
         """Return how many characters an item may still have in a section, its line break excluded."""
@@ -121,11 +123,14 @@ class _Composer:
 
     def _add(self, name: SectionName, item: Item, head: str, body: str, budget: int, item_max: int | None = None) -> bool:
         """Put an item in, cut when it is too long; False, and why it was left out, when it cannot be."""
+        room = self._left_in(name, budget)
+        if room < len(head) and self._filled.get(name):
+            self._leave(_left_item(name, item, _NO_ROOM))
+            return False
         key = " ".join(body.split())
         if key and key in self._said:
             self._leave(_left_item(name, item, "the same words are shown already"))
             return False
-        room = self._left_in(name, budget)
         if item_max is not None:
             room = min(room, item_max)
         made = worded(head, body, room, may_cut=room >= _ITEM_CHARS_MIN or not self._filled.get(name))
@@ -137,8 +142,10 @@ class _Composer:
         return True
 
     def _put(self, name: SectionName, item: Item) -> None:
+        added = item.char_count + (0 if name in self._sizes else len(heading(name)))
         self._filled.setdefault(name, []).append(item)
-        self._sizes[name] = self._sizes.get(name, len(heading(name))) + item.char_count
+        self._sizes[name] = self._taken(name) + added
+        self._used += added
 
     def _leave(self, left: LeftOut) -> None:
         self._left.append(left)
@@ -210,16 +217,23 @@ class _Composer:
         if "files" not in self._plan.shares:
             return
         budget = self._share("files")
-        for file, line in file_lines([file for file in self._material.files if not file.temporary]):
-            item = Item(
-                kind="file", id=file.path, text=line, conversation_id=None if self._material.info is None else self._material.info.id,
-                first_turn=file.turn_index, last_turn=file.turn_index, age_seconds=age_of(file.timestamp, self._material.now),
-                reason=f"last touched by {file.tool_name} in turn {file.turn_index}",
-            )  # fmt: skip
-            if len(line) <= self._left_in("files", budget):
+        own = None if self._material.info is None else self._material.info.id
+        for file in files_in_order([file for file in self._material.files if not file.temporary]):
+            room = self._left_in("files", budget)
+            line = file_line(file) if room > len(file.path) + _FILE_LINE_CHARS_MIN else ""
+            if line and len(line) <= room:
+                item = Item(
+                    kind="file", id=file.path, text=line, conversation_id=own, first_turn=file.turn_index, last_turn=file.turn_index,
+                    age_seconds=age_of(file.timestamp, self._material.now),
+                    reason=f"last touched by {file.tool_name} in turn {file.turn_index}",
+                )  # fmt: skip
                 self._put("files", item)
             else:
-                self._leave(_left_item("files", item, _NO_ROOM))
+                left = LeftOut(
+                    kind="file", id=file.path, section="files", conversation_id=own, first_turn=file.turn_index,
+                    last_turn=file.turn_index, reason=_NO_ROOM,
+                )  # fmt: skip
+                self._leave(left)
 
     def _code(self) -> None:
         if "code" in self._plan.shares:

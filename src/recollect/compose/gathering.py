@@ -6,18 +6,18 @@ import re
 from typing import TYPE_CHECKING
 
 from recollect.compose.material import Material
-from recollect.store.shapes import ConversationFilter, Question, SearchScope, TurnRange
+from recollect.store.shapes import ConversationFilter, Elsewhere, Question, SearchScope, TurnRange
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from datetime import datetime
 
-    from recollect.answers import Hit, SearchResult
+    from recollect.answers import SearchResult
     from recollect.compose.material import Plan
     from recollect.model import ConversationInfo, Scope
     from recollect.store import Store
 
-    Searching = Callable[[str, SearchScope, int], Awaitable[SearchResult]]
+    Searching = Callable[[str, SearchScope, Elsewhere | None, int], Awaitable[SearchResult]]
 
 _QUESTIONS_MAX = 2_000
 _RECENT_TURNS_MAX = 12
@@ -47,7 +47,7 @@ class Gatherer:
         files = await turns.accesses(self._workspace, info.id) if "files" in shares else []
         summaries = await self._store.derived.shown_summaries(self._workspace, info.id) if "summaries" in shares else []
         asked = prompt or (questions[0].text if questions else "")
-        hits, retrievers = await self._relevant(info, asked, elsewhere=elsewhere)
+        found = await self._found(asked, SearchScope(conversation_id=info.id), await self._elsewhere(info) if elsewhere else None)
         return Material(
             now=self._now,
             info=info,
@@ -57,8 +57,8 @@ class Gatherer:
             files=tuple(files),
             summaries=tuple(summaries),
             scopes=tuple(await self._scopes(asked, (info.project_id,))),
-            hits=tuple(hits),
-            retrievers=retrievers,
+            hits=() if found is None else found.hits,
+            retrievers={} if found is None else found.retrievers,
         )
 
     async def of_scope(self, project_ids: tuple[str, ...] | None, prompt: str) -> Material:
@@ -75,22 +75,17 @@ class Gatherer:
             retrievers={} if found is None else found.retrievers,
         )
 
-    async def _found(self, prompt: str, scope: SearchScope) -> SearchResult | None:
+    async def _found(self, prompt: str, scope: SearchScope, elsewhere: Elsewhere | None = None) -> SearchResult | None:
         if "relevant" not in self._plan.shares or not self._plan.relevant_messages or not prompt.strip():
             return None
-        return await self._search(prompt, scope, self._plan.relevant_messages + _SPARE_HITS)
+        return await self._search(prompt, scope, elsewhere, self._plan.relevant_messages + _SPARE_HITS)
 
-    async def _relevant(self, info: ConversationInfo, prompt: str, *, elsewhere: bool) -> tuple[list[Hit], dict[str, str]]:
-        own = await self._found(prompt, SearchScope(conversation_id=info.id))
-        if own is None:
-            return [], {}
-        hits = list(own.hits)
-        if elsewhere and info.project_id:
-            family = await self._store.conversations.family(self._workspace, info.id)
-            others = await self._found(prompt, SearchScope(project_ids=(info.project_id,)))
-            hits += [hit for hit in (others.hits if others else ()) if hit.conversation_id not in family]
-        hits.sort(key=lambda hit: (-hit.score, hit.conversation_id, hit.span[1] or 0))
-        return hits, own.retrievers
+    async def _elsewhere(self, info: ConversationInfo) -> Elsewhere | None:
+        """Return the rest of a conversation's project."""
+        if not info.project_id:
+            return None
+        family = await self._store.conversations.family(self._workspace, info.id)
+        return Elsewhere(SearchScope(project_ids=(info.project_id,)), frozenset(family))
 
     async def _goal(self, conversation_id: str, questions: list[Question]) -> Question | None:
         """Return the first thing a user said, also where there are more than were read."""

@@ -118,11 +118,15 @@ def _is_said(sentence: str, said: Collection[str]) -> bool:
     return len(words) >= _SENTENCE_CHARS_MIN and any(words in text for text in said)
 
 
-def file_lines(files: Sequence[AccessedFile]) -> list[tuple[AccessedFile, str]]:
-    """Return one line for each file: writes first, then by folder, the latest first in each."""
-    ordered = sorted(files, key=lambda file: (ACCESS_ORDER.index(file.kind), _folder(file.path)))
-    lines = [f"- {_KIND_WORDS[file.kind]} {file.path} ({file.tool_name}, turn {file.turn_index})" for file in ordered]
-    return [(file, harmless(" ".join(line.split()))) for file, line in zip(ordered, lines, strict=True)]
+def files_in_order(files: Sequence[AccessedFile]) -> list[AccessedFile]:
+    """Return files as they are shown: writes first, then by folder, the latest first in each."""
+    return sorted(files, key=lambda file: (ACCESS_ORDER.index(file.kind), _folder(file.path)))
+
+
+def file_line(file: AccessedFile) -> str:
+    """Return one line on a file."""
+    line = f"- {_KIND_WORDS[file.kind]} {file.path} ({file.tool_name}, turn {file.turn_index})"
+    return harmless(" ".join(line.split()))
 
 
 def _folder(path: str) -> str:

@@ -41,14 +41,10 @@ class Ranked(msgspec.Struct, frozen=True):
 
 
 class Sums(msgspec.Struct, frozen=True):
-    """What each signal adds to each owner, before it is a score."""
+    """What each signal adds to each owner, before it is a score, and the sum for each owner, never below 0."""
 
     parts: dict[str, Floats]
-
-    @property
-    def total(self) -> Floats:
-        """The sum for each owner, never below 0."""
-        return np.maximum(np.sum(list(self.parts.values()), axis=0), 0.0)
+    total: Floats
 
 
 def summed(signals: Signals, weights: Weights = CHOSEN, *, with_meaning: bool = True) -> Sums:
@@ -75,14 +71,20 @@ def summed(signals: Signals, weights: Weights = CHOSEN, *, with_meaning: bool = 
         "time": signals.time * weights.time,
         "recency": signals.recency * weights.recency,
     }
-    return Sums({name: value for name, value in parts.items() if name == "terms" or value.any()})
+    given = {name: value for name, value in parts.items() if name == "terms" or value.any()}
+    return Sums(given, np.maximum(np.sum(list(given.values()), axis=0), 0.0))
 
 
 def ordered(signals: Signals, sums: Sums, penalties: Mapping[int, float], rows: Iterable[int] | None = None) -> list[int]:
     """Return rows, best first; equals are in the order of conversation, turn and level, whichever store found them."""
-    total = np.round(sums.total, _DECIMALS)
-    places = range(len(total)) if rows is None else rows
-    return sorted(places, key=lambda row: (-max(float(total[row]) + penalties.get(row, 0.0), 0.0), *_place(signals, row)))
+    return sorted(range(len(sums.total)) if rows is None else rows, key=lambda row: standing(signals, sums, row, penalties.get(row, 0.0)))
+
+
+def standing(signals: Signals, sums: Sums, row: int, penalty: float = 0.0) -> tuple[float, str, int, int, str]:
+    """Return what owners are put in order by, the first the best; also those of different scopes."""
+    owner = signals.owners[row]
+    total = max(round(float(sums.total[row]), _DECIMALS) + penalty, 0.0)
+    return -total, owner.conversation_id, owner.last_turn, owner.level, owner.owner_id
 
 
 def has_evidence(signals: Signals, row: int, *, only_when: bool = False) -> bool:
@@ -91,11 +93,6 @@ def has_evidence(signals: Signals, row: int, *, only_when: bool = False) -> bool
     Its time is enough when nothing but a time was asked for.
     """
     return bool(signals.terms[row] > 0 or signals.meaning[row] >= _MEANING_MIN or (only_when and signals.time[row] > 0))
-
-
-def _place(signals: Signals, row: int) -> tuple[str, int, int, str]:
-    owner = signals.owners[row]
-    return owner.conversation_id, owner.last_turn, owner.level, owner.owner_id
 
 
 def ranked(signals: Signals, sums: Sums, row: int, penalty: float = 0.0) -> Ranked:

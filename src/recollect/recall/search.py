@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -11,10 +10,10 @@ import msgspec
 from recollect.answers import SearchResult
 from recollect.checks import checked_count, checked_text
 from recollect.errors import ModelError
-from recollect.limits import CANDIDATES_MAX, NEIGHBOUR_PASSAGES_MAX, NEIGHBOURS_MIN, SEARCH_LIMIT_MAX
+from recollect.limits import CANDIDATES_MAX, SEARCH_LIMIT_MAX
 from recollect.recall.asking import asked_of
 from recollect.recall.weights import CHOSEN, Weights
-from recollect.store.shapes import Probe, SearchScope
+from recollect.store.shapes import Elsewhere, Probe, SearchScope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,12 +21,14 @@ if TYPE_CHECKING:
 
     from recollect.answers import Hit
     from recollect.distill.embedders import Embedder
+    from recollect.model import Passage
     from recollect.recall.ranking import Sums
     from recollect.recall.signals import Signals
     from recollect.recall.times import Period
     from recollect.store import Store
-    from recollect.store.shapes import Candidates
+    from recollect.store.shapes import Candidates, Found
 
+_NOTHING: frozenset[str] = frozenset()
 _SPARE = 5  # so many more than asked for are read whole, for what only the whole turn tells
 
 
@@ -39,11 +40,15 @@ class Meaning(NamedTuple):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """What is searched for, where, and how much of it; `candidates_max` is raised by what has to be exhaustive."""
+    """What is searched for, where, and how much of it; `candidates_max` is raised by what has to be exhaustive.
+
+    What is found `elsewhere` is scored among its own, and stands in the same list.
+    """
 
     query: str
     scope: SearchScope
     limit: int
+    elsewhere: Elsewhere | None = None
     minimum_score: float = 0.0
     per_conversation: int | None = None
     weights: Weights = CHOSEN
@@ -57,6 +62,24 @@ async def search(store: Store, workspace: str, ask: Ask, meaning: Meaning, now: 
     return await _Search(store, workspace, ask, now).result(meaning)
 
 
+class _Scored(NamedTuple):
+    """One owner of those found in a scope, and its row among them."""
+
+    found: Candidates
+    signals: Signals
+    sums: Sums
+    row: int
+
+    @property
+    def owner(self) -> Found:
+        return self.signals.owners[self.row]
+
+    @property
+    def passage(self) -> Passage:
+        """The passage that speaks most for it."""
+        return self.found.passages[self.signals.best[self.row]].passage
+
+
 class _Search:
     """One search: the question, and what is known of the answer so far."""
 
@@ -67,19 +90,28 @@ class _Search:
         self._now = now
         self._asked = asked_of(ask.query, now)
         self._only_when = bool(self._asked.periods) and not self._asked.terms
-        self._scope = _narrowed(ask.scope, self._asked.periods) if self._only_when else ask.scope
         self._retrievers = {"terms": "ran"}
 
     async def result(self, meaning: Meaning) -> SearchResult:
         started = time.perf_counter()
         model, vector = await self._vector(meaning)
         limit = max(self._ask.candidates_max, self._ask.limit * 2)
-        probe = Probe(terms=self._asked.terms, model=model, vector=vector, limit=limit)
-        found = await self._store.search.candidates(self._workspace, self._scope, probe)
+        probe = Probe(
+            terms=self._asked.terms, model=model, vector=vector, limit=limit, hits=self._ask.limit,
+            per_conversation=self._ask.per_conversation,
+        )  # fmt: skip
+        found = await self._candidates(self._ask.scope, probe)
         self._tell(found, model)
-        hits = await self._hits(found, probe) if found.passages else ()
+        looked = [(found, _NOTHING)]
+        if self._ask.elsewhere is not None:
+            looked.append((await self._candidates(self._ask.elsewhere.scope, probe), self._ask.elsewhere.without))
+        hits = await self._hits([(one, without) for one, without in looked if one.passages], probe)
         elapsed_ms = round((time.perf_counter() - started) * 1_000, 3)
         return SearchResult(hits=hits, retrievers=self._retrievers, searched_turns=found.turn_count, elapsed_ms=elapsed_ms)
+
+    async def _candidates(self, scope: SearchScope, probe: Probe) -> Candidates:
+        narrowed = _narrowed(scope, self._asked.periods) if self._only_when else scope
+        return await self._store.search.candidates(self._workspace, narrowed, probe)
 
     async def _vector(self, meaning: Meaning) -> tuple[str | None, tuple[float, ...]]:
         """Return the model and the vector of the question, or neither, with the reason told."""
@@ -110,39 +142,31 @@ class _Search:
         elif model is not None and not found.embedded_count:
             self._retrievers["meaning"] = "not run: there are no vectors here yet; `recollect distill` makes them"
 
-    async def _hits(self, found: Candidates, probe: Probe) -> tuple[Hit, ...]:
+    async def _hits(self, looked: list[tuple[Candidates, frozenset[str]]], probe: Probe) -> tuple[Hit, ...]:
+        """Score what was found in each scope, and read the best of all of it whole."""
+        if not looked:
+            return ()
         from recollect.recall.hits import Reader, unfolded  # noqa: PLC0415  NumPy is loaded by those who have something to score
-        from recollect.recall.ranking import has_evidence, ordered, ranked  # noqa: PLC0415  as above
-
-        weights = self._ask.weights
-        found, signals, sums = await self._scored(found, probe, weights)
-        order = [row for row in ordered(signals, sums, {}) if has_evidence(signals, row, only_when=self._only_when)]
-        rows = unfolded(signals, order, self._ask.limit + _SPARE, self._ask.per_conversation)
-        reader = Reader(self._store, self._workspace, self._now)
-        await reader.read([signals.owners[row] for row in rows])
-        rows = [row for row in rows if reader.has(signals.owners[row])]  # what is forgotten meanwhile is no hit
-        penalties = {row: weights.unanswered for row in rows if reader.is_unanswered(signals.owners[row])}
-        final = [ranked(signals, sums, row, penalties.get(row, 0.0)) for row in ordered(signals, sums, penalties, rows)]
-        kept = [one for one in final if one.score >= self._ask.minimum_score and one.score > 0][: self._ask.limit]
-        return tuple([reader.hit(one, signals.owners[one.row], found.passages[signals.best[one.row]].passage) for one in kept])
-
-    async def _scored(self, found: Candidates, probe: Probe, weights: Weights) -> tuple[Candidates, Signals, Sums]:
-        """Score the candidates, the best of them together with their neighbours, which no retriever may have found."""
-        from recollect.recall.ranking import summed  # noqa: PLC0415  as above
+        from recollect.recall.ranking import has_evidence, ordered, ranked, standing, summed  # noqa: PLC0415  as above
         from recollect.recall.signals import signals  # noqa: PLC0415  as above
 
-        asked, with_meaning = self._asked, found.embedded_count > 0
-        is_whole = len(found.passages) == found.passage_count
-        scored = signals(found, asked, probe.vector, self._now, with_phrases=is_whole)
-        sums = summed(scored, weights, with_meaning=with_meaning)
-        if is_whole:
-            return found, scored, sums
-        places = _places_around(scored, sums, found, self._ask)
-        more = await self._store.search.of_turns(self._workspace, self._scope, places, probe.model)
-        kept = [one for one in found.passages if one.level]
-        found = msgspec.structs.replace(found, passages=(*more, *kept))
-        scored = signals(found, asked, probe.vector, self._now)
-        return found, scored, summed(scored, weights, with_meaning=with_meaning)
+        ask, wanted = self._ask, self._ask.limit + _SPARE
+        best: list[_Scored] = []
+        for found, without in looked:
+            scored = signals(found, self._asked, probe.vector, self._now)
+            sums = summed(scored, ask.weights, with_meaning=found.embedded_count > 0)
+            order = [row for row in ordered(scored, sums, {}) if has_evidence(scored, row, only_when=self._only_when)]
+            others = [row for row in order if scored.owners[row].conversation_id not in without]
+            best += [_Scored(found, scored, sums, row) for row in unfolded(scored, others, wanted, ask.per_conversation)]
+        best = sorted(best, key=lambda one: standing(one.signals, one.sums, one.row))[:wanted]
+        reader = Reader(self._store, self._workspace, self._now)
+        await reader.read([one.owner for one in best])
+        best = [one for one in best if reader.has(one.owner)]  # what is forgotten meanwhile is no hit
+        penalties = [ask.weights.unanswered if reader.is_unanswered(one.owner) else 0.0 for one in best]
+        final = sorted(zip(best, penalties, strict=True), key=lambda pair: standing(pair[0].signals, pair[0].sums, pair[0].row, pair[1]))
+        rated = [(one, ranked(one.signals, one.sums, one.row, penalty)) for one, penalty in final]
+        kept = [(one, rank) for one, rank in rated if rank.score >= ask.minimum_score and rank.score > 0][: ask.limit]
+        return tuple([reader.hit(rank, one.owner, one.passage) for one, rank in kept])
 
 
 def _narrowed(scope: SearchScope, periods: Sequence[Period]) -> SearchScope:
@@ -152,20 +176,3 @@ def _narrowed(scope: SearchScope, periods: Sequence[Period]) -> SearchScope:
     if not starts or not ends or scope.where.since is not None or scope.where.until is not None:
         return scope
     return msgspec.structs.replace(scope, where=msgspec.structs.replace(scope.where, since=min(starts), until=max(ends)))
-
-
-def _places_around(signals: Signals, sums: Sums, found: Candidates, ask: Ask) -> list[tuple[str, int]]:
-    """Return the best turns and their neighbours, by conversation and index, as many as may be looked at."""
-    per_turn = found.passage_count / max(found.turn_count, 1)
-    most = max(int(NEIGHBOUR_PASSAGES_MAX / max(per_turn, 1.0)), NEIGHBOURS_MIN, ask.limit * 2)
-    total = sums.total
-    places: dict[tuple[str, int], None] = {}
-    taken: Counter[str] = Counter()
-    for row in (-total).argsort(kind="stable").tolist():
-        owner = signals.owners[row]
-        if owner.level == 0 and taken[owner.conversation_id] != ask.per_conversation:
-            taken[owner.conversation_id] += 1
-            places |= {(owner.conversation_id, owner.last_turn + distance): None for distance in (0, 1, -1, 2, -2)}
-        if len(places) >= most:
-            break
-    return [place for place in places if place[1] >= 0]

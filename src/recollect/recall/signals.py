@@ -58,8 +58,8 @@ class Signals(msgspec.Struct, frozen=True):
     neighbours: Places
 
 
-def signals(found: Candidates, asked: Asked, vector: Sequence[float], now: datetime, *, with_phrases: bool = True) -> Signals:
-    """Work out what speaks for every owner among the candidates; phrases are for the last look, they cost the most."""
+def signals(found: Candidates, asked: Asked, vector: Sequence[float], now: datetime) -> Signals:
+    """Work out what speaks for every owner among the candidates."""
     passages = found.passages
     owners, owner_of = _owners(passages)
     idf = _weights(found, asked.terms)
@@ -68,7 +68,7 @@ def signals(found: Candidates, asked: Asked, vector: Sequence[float], now: datet
     whole = max(float(idf.sum()), 1e-9)
     lexical = _bm25(counts, lengths, idf, found.average_length) / whole
     cosine = np.maximum(_cosines(passages, vector), 0.0)
-    phrases = _phrases(passages, counts, asked) if with_phrases else np.zeros(len(passages))
+    phrases = _phrases(passages, counts, asked)
     best = _best(owner_of, len(owners), lexical + cosine + phrases)
     pooled = _pooled(counts, owner_of, len(owners))
     pooled_lengths = _pooled(lengths[:, None], owner_of, len(owners))[:, 0]
@@ -87,8 +87,8 @@ def signals(found: Candidates, asked: Asked, vector: Sequence[float], now: datet
         phrase=_most(phrases, owner_of, len(owners)),
         session=_session(conversations, pooled * (levels == 0)[:, None], idf) / whole,
         speaker=_most(_spoken(passages, asked), owner_of, len(owners)),
-        time=np.array([_timely(one, asked) for one in owners]),
-        recency=np.array([_recent(one, now) for one in owners]),
+        time=np.array([_timely(one, asked) for one in owners]) if asked.periods else np.zeros(len(owners)),
+        recency=_recency(owners, now),
         coverage=((pooled > 0) * idf).sum(axis=1) / whole,
         neighbours=neighbours,
     )
@@ -203,14 +203,17 @@ def _session(conversations: Places, pooled: Floats, idf: Floats) -> Floats:
 
 
 def _timely(one: Found, asked: Asked) -> float:
-    if not asked.periods or one.at is None:
+    if one.at is None:
         return 0.0
     moment = from_iso(one.at)
     return max(period.share(moment) for period in asked.periods)
 
 
-def _recent(one: Found, now: datetime) -> float:
-    if one.at is None:
-        return 0.0
-    days = max((now - from_iso(one.at)).total_seconds(), 0.0) / _DAY_SECONDS
-    return 0.5 ** (days / _RECENT_DAYS)
+def _recency(owners: Sequence[Found], now: datetime) -> Floats:
+    """Return how fresh owners are: 1 for what was just said, half of it a fortnight later; 0 where no time is known."""
+    recency = np.zeros(len(owners), np.float64)
+    known = [row for row, one in enumerate(owners) if one.at is not None]
+    if known:
+        moments = np.array([from_iso(owners[row].at or "").timestamp() for row in known])
+        recency[known] = 0.5 ** (np.maximum(now.timestamp() - moments, 0.0) / _DAY_SECONDS / _RECENT_DAYS)
+    return recency

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         ConversationFilter,
         Count,
         Embedded,
-        Found,
         HashRecord,
         Held,
         Lease,
@@ -68,6 +67,10 @@ class ConversationRows(Protocol):
 
     async def held(self, conversation_id: str) -> Held | None:
         """Return a conversation, or None."""
+        ...
+
+    async def by_id(self, conversation_ids: list[str]) -> list[ConversationInfo]:
+        """Return conversations in any order; unknown ones are left out."""
         ...
 
     async def find(self, where: ConversationFilter, limit: int) -> list[ConversationInfo]:
@@ -178,14 +181,10 @@ class SearchRows(Protocol):
     """Passages to be searched, by query; the area comes first, the rank second."""
 
     async def candidates(self, area: Area, probe: Probe) -> Candidates:
-        """Return the most promising passages of an area by terms and by meaning, with the counts of the area.
+        """Return every passage of the turns and summaries of an area that promise most (`choosing`), with the counts of the area.
 
         The counts are of all passages of the area's levels; its filter only says which are returned.
         """
-        ...
-
-    async def of_turns(self, area: Area, places: list[tuple[str, int]], model: str | None) -> list[Found]:
-        """Return every passage of some turns, named by conversation and index, that is in an area."""
         ...
 
 

@@ -22,20 +22,12 @@ class Searching:
         self._engine = engine
 
     async def candidates(self, workspace: str, scope: SearchScope, probe: Probe) -> Candidates:
-        """Return the most promising passages of a scope by terms and by meaning; scope first, rank second."""
+        """Return the passages of what is most promising in a scope by terms and by meaning; scope first, rank second."""
 
         async def work(transaction: Transaction) -> Candidates:
             return await transaction.search.candidates(await _area(transaction, workspace, scope), probe)
 
         return await self._engine.read(workspace, work)
-
-    async def of_turns(self, workspace: str, scope: SearchScope, places: list[tuple[str, int]], model: str | None) -> list[Found]:
-        """Return every passage of some turns of a scope, named by conversation and index."""
-
-        async def work(transaction: Transaction) -> list[Found]:
-            return await transaction.search.of_turns(await _area(transaction, workspace, scope), places, model)
-
-        return await self._engine.read(workspace, work) if places else []
 
     async def owners(self, workspace: str, found: Sequence[Found]) -> Owners:
         """Return the owners of some passages whole, and their conversations, of one moment; those that are gone are left out.
@@ -50,11 +42,11 @@ async def _owners(transaction: Transaction, found: Sequence[Found]) -> Owners:
     summary_ids = [one.owner_id for one in found if one.level > 0]
     stored = await transaction.turns.by_id(turn_ids) if turn_ids else []
     summaries = await transaction.derived.summaries_by_id(summary_ids) if summary_ids else []
-    held = [await transaction.conversations.held(conversation_id) for conversation_id in {one.conversation_id: None for one in found}]
+    conversations = await transaction.conversations.by_id(list({one.conversation_id: None for one in found}))
     return Owners(
         turns={one.turn.id: intact(one.turn, one.checksum) for one in stored},
         summaries={one.id: one for one in summaries},
-        conversations={one.conversation.id: one.conversation for one in held if one is not None},
+        conversations={one.id: one for one in conversations},
     )
 
 

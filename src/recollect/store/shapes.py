@@ -151,13 +151,25 @@ class SearchScope(msgspec.Struct, frozen=True, kw_only=True):
     where: TurnFilter = TurnFilter()
 
 
+class Elsewhere(msgspec.Struct, frozen=True):
+    """A second scope to search, without some conversations, because the first one has them."""
+
+    scope: SearchScope
+    without: frozenset[str]
+
+
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
-    """What passages are looked for by: terms, a vector of a model, or both; each brings at most `limit` of them."""
+    """What passages are looked for by: terms, a vector of a model, or both; each chooses by at most `limit` of them.
+
+    `hits` is how many turns are wanted in the end, `per_conversation` how many of one conversation.
+    """
 
     terms: tuple[str, ...] = ()
     model: str | None = None
     vector: tuple[float, ...] = ()
     limit: int
+    hits: int = 0
+    per_conversation: int | None = None
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
@@ -189,7 +201,7 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 
 
 class Candidates(msgspec.Struct, frozen=True, kw_only=True):
-    """What scoring needs: passages, and the counts of the scope they were found in.
+    """What scoring needs: passages of the turns and summaries worth it, and the counts of the scope they were found in.
 
     `embedded_count` is how many of the scope's passages have a vector of the model.
     """
@@ -335,6 +347,14 @@ class Area(msgspec.Struct, frozen=True, kw_only=True):
     project_ids: tuple[str, ...] | None = None
     levels: tuple[int, ...] | None = None
     where: TurnFilter = TurnFilter()
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """What an area holds; the terms are those of its passages."""
+
+    passages: int
+    terms: int
+    turns: int
 
 
 class RecordKey(msgspec.Struct, frozen=True, kw_only=True):

@@ -73,9 +73,33 @@ def test_a_scan_finds_the_closest_signs_of_its_ranges_and_of_equals_the_lower(
     read = Planes("model")
     connection = cast("Connection", OneBlock(vectors))
     read.refresh(connection)
-    found = read.scan(connection, ranges, levels, None if among is None else np.array(among, np.int64), asked, 30)
+    found = read.near(connection, ranges, levels, None if among is None else np.array(among, np.int64), asked, 30)
     assert found.count == len(inside)
     if len(wanted) > 30:
-        assert found.numbers == sorted(wanted, key=lambda n: (distance[n], n))[:30]
+        assert found.numbers.tolist() == sorted(wanted, key=lambda n: (distance[n], n))[:30]
     else:
-        assert sorted(found.numbers) == wanted
+        assert sorted(found.numbers.tolist()) == wanted
+
+
+def test_signs_tell_about_how_close_a_vector_is_and_where_its_passage_is() -> None:
+    source = np.random.default_rng(6)
+    vectors = source.normal(size=(40, 256)).astype(np.float32)
+    read = Planes("model")
+    connection = cast("Connection", OneBlock(vectors))
+    read.refresh(connection)
+    near = read.near(connection, [((0, 1023), 999)], None, None, vectors[9], 5)
+    numbers = np.array([3, 9, 39, 40, 2_000], np.int64)
+    cosines = read.cosines(numbers, near.asked)
+    assert cosines[1] == 1.0
+    assert cosines[3:].tolist() == [0.0, 0.0]
+    exact = vectors @ vectors[9] / (np.linalg.norm(vectors, axis=1) * np.linalg.norm(vectors[9]))
+    assert np.abs(read.cosines(np.arange(40), near.asked) - exact).max() < 0.35
+    levels, turns = read.placed(numbers)
+    assert levels.tolist() == [1, 1, 1, -1, -1]
+    assert turns.tolist() == [1, 3, 13, 0, 0]
+
+
+def test_planes_that_were_never_read_place_nothing() -> None:
+    numbers = np.array([1, 2], np.int64)
+    assert Planes("model").placed(numbers)[0].tolist() == [-1, -1]
+    assert Planes("model").cosines(numbers, np.zeros(4, np.uint64)).tolist() == [0.0, 0.0]

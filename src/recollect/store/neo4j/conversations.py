@@ -33,6 +33,19 @@ class Neo4jConversations:
         row = await self._connection.row(query, workspace=self._workspace, conversation_id=conversation_id)
         return None if row is None else held_of(row)
 
+    async def by_id(self, conversation_ids: list[str]) -> list[ConversationInfo]:
+        """Return conversations in any order."""
+        rows = await self._connection.rows(
+            """
+            UNWIND $conversation_ids AS conversation_id
+            MATCH (c:Conversation {workspace: $workspace, uuid: conversation_id})
+            """
+            + RETURN_CONVERSATION,
+            workspace=self._workspace,
+            conversation_ids=conversation_ids,
+        )
+        return [held_of(row).conversation for row in rows]
+
     async def find(self, where: ConversationFilter, limit: int) -> list[ConversationInfo]:
         """Return conversations, the latest change first."""
         rows = await self._connection.rows(

@@ -7,14 +7,15 @@ when they are not, they are compared one by one after all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, LiteralString
+import math
+from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 
 import msgspec
 
 from recollect.limits import INTEGER_MAX
 from recollect.model import Passage
 from recollect.store.neo4j.rows import read, readable, scope_term
-from recollect.store.shapes import Candidates, Found, TurnFilter
+from recollect.store.shapes import Candidates, Counts, Found, TurnFilter
 
 if TYPE_CHECKING:
     from recollect.store.neo4j.database import Connection, Row
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _COMPARED_MAX = 3_000  # an area of so many passages is compared vector by vector
 _INDEX_ASKED_MAX = 10_000
 _INDEX_SLACK = 2
+_TURNS_MAX = 2**31  # no conversation has so many
 _NO_FILTER = TurnFilter()
 
 _CONVERSATIONS: LiteralString = """
@@ -61,6 +63,25 @@ class _Where(msgspec.Struct, frozen=True):
         return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
+class _Spot(NamedTuple):
+    """A passage before it is scored: where it is, what it says, and how close its vector is."""
+
+    key: str
+    conversation_id: str
+    turn_index: int
+    level: int
+    terms: str
+    cosine: float = 0.0
+
+
+def _joined(matching: list[_Spot], near: list[_Spot]) -> list[_Spot]:
+    """Return the passages found by terms and by meaning, each once, with what both say of it."""
+    spots = {spot.key: spot for spot in matching}
+    for spot in near:
+        spots[spot.key] = spots.get(spot.key, spot)._replace(cosine=spot.cosine)
+    return list(spots.values())
+
+
 class Neo4jSearch:
     """The `SearchRows` of a transaction."""
 
@@ -69,30 +90,54 @@ class Neo4jSearch:
         self._workspace = workspace
 
     async def candidates(self, area: Area, probe: Probe) -> Candidates:
-        """Return the most promising passages of an area, with the counts of the area."""
+        """Return the passages of the turns and summaries of an area that promise most, with the counts of the area."""
         where = await self._where(area)
-        passages, length, turns = await self._counted(where)
-        if not passages:
-            return Candidates(turn_count=turns)
+        counts = await self._counted(where)
+        if not counts.passages:
+            return Candidates(turn_count=counts.turns)
         frequency = await self._frequencies(area, where, probe.terms)
-        keys = await self._matching(area, where, frequency, probe.limit)
+        spots = await self._matching(area, where, frequency, probe.limit)
         embedded = 0
         if probe.model is not None:
-            near = await self._near(where, probe, passages)
-            embedded = await self._embedded(where, probe.model, passages) if near else 0
-            keys = list(dict.fromkeys([*keys, *near]))
+            near = await self._near(where, probe, counts.passages)
+            embedded = await self._embedded(where, probe.model, counts.passages) if near else 0
+            spots = _joined(spots, near)
         return Candidates(
-            passages=tuple(await self._found(keys, probe.model)),
-            passage_count=passages,
+            passages=tuple(await self._chosen(where, probe, counts, frequency, spots)),
+            passage_count=counts.passages,
             embedded_count=embedded,
-            turn_count=turns,
-            average_length=length / passages,
+            turn_count=counts.turns,
+            average_length=counts.terms / counts.passages,
             document_frequency=frequency,
         )
 
-    async def of_turns(self, area: Area, places: list[tuple[str, int]], model: str | None) -> list[Found]:
+    async def _chosen(self, where: _Where, probe: Probe, counts: Counts, frequency: dict[str, int], spots: list[_Spot]) -> list[Found]:
+        """Return the passages of what promises most: all of them, where there are no more than may be looked at."""
+        if len(spots) == counts.passages:
+            return await self._found([spot.key for spot in spots], probe.model)
+        import numpy as np  # noqa: PLC0415  only those who have found something need it
+
+        from recollect.store.choosing import Shares, chosen_turns, promises  # noqa: PLC0415  as above
+
+        own = [spot for spot in spots if spot.level == 0]
+        conversations = list(dict.fromkeys(spot.conversation_id for spot in own))
+        numbers = {conversation_id: number for number, conversation_id in enumerate(conversations)}
+        owners = np.array([numbers[spot.conversation_id] for spot in own], np.int64)
+        turns = np.array([spot.turn_index for spot in own], np.int64)
+        places = owners * _TURNS_MAX + turns
+        rarities = {term: math.log(1 + (counts.passages - count + 0.5) / (count + 0.5)) for term, count in frequency.items()}
+        said = [set(spot.terms.split()) for spot in own]
+        having = [
+            (rarity, [place for place, words in zip(places.tolist(), said, strict=True) if term in words])
+            for term, rarity in rarities.items()
+        ]
+        promised = promises(places, Shares(having), np.array([spot.cosine for spot in own]), 1.0)
+        chosen = chosen_turns(owners, turns, promised, counts, probe)
+        keys = await self._of_turns(where, [(conversations[number], turn) for number, turn in chosen])
+        return await self._found([*keys, *(spot.key for spot in spots if spot.level)], probe.model)
+
+    async def _of_turns(self, where: _Where, places: list[tuple[str, int]]) -> list[str]:
         """Return every passage of some turns that is in an area."""
-        where = await self._where(area)
         rows = await self._connection.rows(
             """
             UNWIND $places AS place
@@ -104,7 +149,7 @@ class Neo4jSearch:
             places=[list(place) for place in places],
             **where.parameters,
         )
-        return await self._found([row[0] for row in rows], model)
+        return [row[0] for row in rows]
 
     # Where an area is
 
@@ -161,8 +206,7 @@ class Neo4jSearch:
 
     # What it holds
 
-    async def _counted(self, where: _Where) -> tuple[int, int, int]:
-        """Return how many passages an area has, how many terms those have, and how many turns."""
+    async def _counted(self, where: _Where) -> Counts:
         parameters = where.parameters
         if where.spans is not None:
             row = await self._connection.row(
@@ -198,7 +242,7 @@ class Neo4jSearch:
                 """,
                 **parameters,
             )
-        return (0, 0, 0) if row is None else (row[0], row[1], row[2])
+        return Counts(0, 0, 0) if row is None else Counts(*row)
 
     async def _frequencies(self, area: Area, where: _Where, terms: tuple[str, ...]) -> dict[str, int]:
         frequency = dict.fromkeys(terms, 0)
@@ -241,7 +285,7 @@ class Neo4jSearch:
 
     # What is in it
 
-    async def _matching(self, area: Area, where: _Where, frequency: dict[str, int], limit: int) -> list[str]:
+    async def _matching(self, area: Area, where: _Where, frequency: dict[str, int], limit: int) -> list[_Spot]:
         """Return the passages that share a term: all of them, or the best when there are too many; the area comes first."""
         terms = [term for term, count in frequency.items() if count]
         if not terms:
@@ -260,16 +304,17 @@ class Neo4jSearch:
                     AND ($among IS NULL OR node.owner_id IN $among)
                 RETURN node, score ORDER BY score DESC LIMIT $limit
             }
-            RETURN node.uuid ORDER BY score DESC, node.conversation_id, node.turn_index, node.order LIMIT $limit
+            RETURN node.uuid, node.conversation_id, node.turn_index, node.level, node.terms
+            ORDER BY score DESC, node.conversation_id, node.turn_index, node.order LIMIT $limit
             """,
             asked=asked,
             limit=limit,
             levels=where.levels,
             among=where.among,
         )
-        return [row[0] for row in rows]
+        return [_Spot(*row) for row in rows]
 
-    async def _near(self, where: _Where, probe: Probe, passages: int) -> list[str]:
+    async def _near(self, where: _Where, probe: Probe, passages: int) -> list[_Spot]:
         """Return the passages whose vectors are closest to the one asked for."""
         if passages > _COMPARED_MAX:
             found = await self._indexed(where, probe, passages)
@@ -280,16 +325,16 @@ class Neo4jSearch:
             + """
             AND p.embedding_model = $model AND p.embedding_scale > 0 AND ($among IS NULL OR p.owner_id IN $among)
             WITH p, vector.similarity.cosine(p.embedding, $vector) AS score
-            RETURN p.uuid ORDER BY score DESC LIMIT $limit
+            RETURN p.uuid, p.conversation_id, p.turn_index, p.level, p.terms, 2 * score - 1 ORDER BY score DESC LIMIT $limit
             """,
             vector=list(probe.vector),
             model=probe.model,
             limit=probe.limit,
             **where.parameters,
         )
-        return [row[0] for row in rows]
+        return [_Spot(*row) for row in rows]
 
-    async def _indexed(self, where: _Where, probe: Probe, passages: int) -> list[str]:
+    async def _indexed(self, where: _Where, probe: Probe, passages: int) -> list[_Spot]:
         total = await self._connection.row("MATCH (p:Passage) RETURN count(p)")
         share = passages / max(total[0] if total else 1, 1)
         asked = int(probe.limit * _INDEX_SLACK / share)
@@ -298,14 +343,15 @@ class Neo4jSearch:
         rows = await self._connection.rows(
             "CALL db.index.vector.queryNodes('passage_embedding', $asked, $vector) YIELD node AS p, score\nWITH p, score WHERE"
             + _IS_IN
-            + "AND p.embedding_model = $model RETURN p.uuid ORDER BY score DESC LIMIT $limit",
+            + "AND p.embedding_model = $model"
+            + " RETURN p.uuid, p.conversation_id, p.turn_index, p.level, p.terms, 2 * score - 1 ORDER BY score DESC LIMIT $limit",
             asked=asked,
             vector=list(probe.vector),
             model=probe.model,
             limit=probe.limit,
             **where.parameters,
         )
-        return [row[0] for row in rows]
+        return [_Spot(*row) for row in rows]
 
     async def _found(self, keys: list[str], model: str | None) -> list[Found]:
         rows = await self._connection.rows(

@@ -29,6 +29,14 @@ class SqliteConversations:
         row = self._connection.row(SELECT_CONVERSATION + "where w.name = ? and c.uuid = ?", (self._workspace, conversation_id))
         return None if row is None else held_of(row)
 
+    async def by_id(self, conversation_ids: list[str]) -> list[ConversationInfo]:
+        """Return conversations in any order."""
+        rows = self._connection.rows(
+            SELECT_CONVERSATION + "where w.name = ? and c.uuid in (select value from json_each(?))",
+            (self._workspace, as_json(conversation_ids)),
+        )
+        return [held_of(row).conversation for row in rows]
+
     async def find(self, where: ConversationFilter, limit: int) -> list[ConversationInfo]:
         """Return conversations, the latest change first."""
         rows = self._connection.rows(

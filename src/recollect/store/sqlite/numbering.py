@@ -23,6 +23,12 @@ def conversation_range(workspace: int, project: int, conversation: int) -> Range
     return first, first | PASSAGES_PER_CONVERSATION_MAX
 
 
+def conversation_of(place: int) -> tuple[int, int, int]:
+    """Return the workspace, the project and the conversation of a passage number without its last part."""
+    project = place >> _CONVERSATION_BITS
+    return project >> _PROJECT_BITS, project & PROJECTS_PER_WORKSPACE_MAX, place & CONVERSATIONS_PER_PROJECT_MAX
+
+
 def project_range(workspace: int, project: int) -> Range:
     """Return the numbers of all passages of a project."""
     return conversation_range(workspace, project, 0)[0], conversation_range(workspace, project, CONVERSATIONS_PER_PROJECT_MAX)[1]

@@ -97,10 +97,12 @@ def _rows(connection: Connection, model: str, numbers: list[int] | None, block: 
     return heads, signs(values.astype(np.float32))
 
 
-class Scan(msgspec.Struct, frozen=True):
-    """What a scan found: the numbers worth scoring, and how many there are in the ranges at all."""
+class Near(msgspec.Struct, frozen=True):
+    """What is close to a vector, by its signs: the numbers worth looking at, and how many have a vector at all."""
 
-    numbers: list[int]
+    planes: Planes
+    asked: Words
+    numbers: Numbers
     count: int
 
 
@@ -167,7 +169,7 @@ class Planes:
         self._turns = np.concatenate([self._turns[kept], *(head["last_turn"] for head in heads)])[order]
         self._words = np.ascontiguousarray(np.concatenate(words, axis=1)[:, order]) if words else np.zeros((0, 0), np.uint64)
 
-    def scan(
+    def near(
         self,
         connection: Connection,
         ranges: list[tuple[Range, int]],
@@ -175,8 +177,8 @@ class Planes:
         among: Numbers | None,
         vector: Floats,
         limit: int,
-    ) -> Scan:
-        """Return the numbers in some ranges whose signs are closest to a vector's."""
+    ) -> Near:
+        """Return the numbers in some ranges whose signs are closest to a vector's, and those that have none."""
         pieces: list[_Piece] = []
         loose: list[int] = []
         count = 0
@@ -186,10 +188,34 @@ class Planes:
             pieces.append(piece if among is None else piece.only(np.isin(self._numbers[piece.place], among)))
             loose += self._unpacked(connection, (first, last), last_turn, levels)
         count += len(loose)
+        unpacked = np.array(loose, np.int64)
         if among is not None:
-            allowed = set(among.tolist())
-            loose = [number for number in loose if number in allowed]
-        return Scan([*self._nearest(pieces, vector, limit).tolist(), *loose], count)
+            unpacked = unpacked[np.isin(unpacked, among)]
+        asked = signs(vector[None]).view(np.uint64)[0]
+        return Near(self, asked, np.concatenate((self._nearest(pieces, asked, limit), unpacked)), count)
+
+    def cosines(self, numbers: Numbers, asked: Words) -> NDArray[np.float64]:
+        """Return about how close the vectors of some numbers are, told by their signs; 0 for what has none here."""
+        places, known = self._found(numbers)
+        cosines = np.zeros(len(numbers))
+        if known.any():
+            distances = np.bitwise_count(self._words[:, places[known]] ^ asked[:, None]).sum(axis=0, dtype=np.float64)
+            cosines[known] = np.cos(np.pi * distances / (len(asked) * _WORD_BITS))
+        return cosines
+
+    def placed(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
+        """Return the levels and the last turns of some numbers; a level of -1 for what has no signs here."""
+        places, known = self._found(numbers)
+        levels, turns = np.full(len(numbers), -1), np.zeros(len(numbers), np.int64)
+        levels[known], turns[known] = self._levels[places[known]], self._turns[places[known]]
+        return levels, turns
+
+    def _found(self, numbers: Numbers) -> tuple[Numbers, Flags]:
+        """Return where numbers are, and which of them are anywhere."""
+        places = np.searchsorted(self._numbers, numbers)
+        inside = places < len(self._numbers)
+        inside[inside] = self._numbers[places[inside]] == numbers[inside]
+        return places, inside
 
     def _piece(self, numbers: Range, last_turn: int, levels: tuple[int, ...] | None) -> _Piece:
         """Return where the signs of a range are, and which of them count."""
@@ -200,12 +226,11 @@ class Planes:
             piece = piece.only(turns <= last_turn)
         return piece if levels is None else piece.only(np.isin(self._levels[start:end], np.array(levels)))
 
-    def _nearest(self, pieces: list[_Piece], vector: Floats, limit: int) -> Numbers:
+    def _nearest(self, pieces: list[_Piece], asked: Words, limit: int) -> Numbers:
         """Return the numbers of the signs closest to a vector's, of equals the first; all of them, where there are no more."""
         numbers, distances = np.zeros(0, np.int64), np.zeros(0, np.uint16)
         if sum(piece.count for piece in pieces) <= limit:
             return np.concatenate([numbers, *(piece.of(self._numbers) for piece in pieces)])
-        asked = signs(vector[None]).view(np.uint64)[0]
         for part in (part for piece in pieces for part in piece.parts()):
             distance = np.zeros(part.place.stop - part.place.start, np.uint16)
             for word, own in zip(asked, self._words, strict=True):

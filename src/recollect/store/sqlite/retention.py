@@ -26,9 +26,9 @@ class SqliteRetention:
             """
             select min(at) from (
                 select min(x.expires_at) as at from turn x join conversation c on c.pk = x.conversation_pk
-                where x.expires_at <= ?2 and c.workspace_pk = (select pk from workspace where name = ?1)
+                where x.expires_at <= ?2 and +c.workspace_pk = (select pk from workspace where name = ?1)
                 union all select min(x.expires_at) from summary x join conversation c on c.pk = x.conversation_pk
-                where x.expires_at <= ?2 and c.workspace_pk = (select pk from workspace where name = ?1))
+                where x.expires_at <= ?2 and +c.workspace_pk = (select pk from workspace where name = ?1))
             """,
             (self._workspace, iso(until)),
         )

@@ -8,17 +8,27 @@ from typing import TYPE_CHECKING, LiteralString
 import msgspec
 
 from recollect.clock import iso
-from recollect.store.shapes import Candidates, Found, TurnFilter
-from recollect.store.sqlite.numbering import PASSAGE_BITS, Range, conversation_range, project_range, workspace_range
+from recollect.store.shapes import Candidates, Counts, Found, TurnFilter
+from recollect.store.sqlite.numbering import (
+    PASSAGE_BITS,
+    Range,
+    conversation_of,
+    conversation_range,
+    project_range,
+    workspace_range,
+)
 from recollect.store.sqlite.rows import as_json
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from recollect.store.shapes import Area, Probe
     from recollect.store.sqlite.database import Connection, Row
+    from recollect.store.sqlite.planes import Near
     from recollect.store.sqlite.remembering import Remembered
 
 _ANY_INDEX = 2**31 - 1
-_SIGNS_PER_VECTOR = 3  # so many are chosen by their signs for each that is wanted by its vector
 _NO_FILTER = TurnFilter()
 
 _POSTINGS_MAX = 4_000  # a term that more passages have is common: it counts in the score, and chooses no candidates if it need not
@@ -36,12 +46,8 @@ _TURNS: LiteralString = """
     select coalesce(sum(case when c.parent_pk is null then c.turn_count
         else (select count(*) from turn t where t.conversation_pk = c.pk) end), 0)
 """  # a conversation that inherits nothing has counted its own turns
-_FOUND: LiteralString = """
-    select coalesce(t.uuid, s.uuid), p.level, c.uuid, coalesce(s.first_turn, p.last_turn), p.last_turn, p.part, p.ordinal, p.start, p.end,
-        p.terms, p.length, coalesce(t.ended_at, t.started_at, s.created_at), e.scale, e.vector, p.number
-"""
-_LAST_TURN, _NUMBER = 4, 14  # columns of the above
-_NUMBERS: LiteralString = "select rowid" + _HAVING + "limit ?7"
+_LAST_TURN, _NUMBER = 4, 14  # columns of passages that were found
+_NUMBERS: LiteralString = "select json_group_array(rowid) from (select rowid" + _HAVING + "limit ?7)"
 _COUNT: LiteralString = "select count(*)" + _HAVING
 _NEWEST: LiteralString = (
     "select rowid" + _HAVING + "and (?7 is null or rowid in (select value from json_each(?7))) order by rowid desc limit ?8"
@@ -78,6 +84,12 @@ class _Where(msgspec.Struct, frozen=True):
         return None if self.levels is None else as_json(self.levels)
 
     @property
+    def among_numbers(self) -> NDArray[np.int64] | None:
+        import numpy as np  # noqa: PLC0415  only those who have found something need it
+
+        return None if self.among is None else np.array(self.among, np.int64)
+
+    @property
     def among_json(self) -> str | None:
         return None if self.among is None else as_json(self.among)
 
@@ -91,46 +103,22 @@ class SqliteSearch:
         self._remembered = remembered
 
     async def candidates(self, area: Area, probe: Probe) -> Candidates:
-        """Return the most promising passages of an area, with the counts of the area."""
+        """Return the passages of the turns and summaries of an area that promise most, with the counts of the area."""
         where = self._where(area)
-        passages, length = self._counted(where)
-        turns = self._turn_count(area) if where.ranges else 0
+        passages, terms = self._counted(where)
+        counts = Counts(passages, terms, self._turn_count(area) if where.ranges else 0)
         if not passages:
-            return Candidates(turn_count=turns)
-        frequency, numbers = self._matching(where, probe, passages)
-        embedded = 0
-        if probe.model is not None:
-            near, embedded = self._near(where, probe)
-            numbers = list(dict.fromkeys([*numbers, *near]))
+            return Candidates(turn_count=counts.turns)
+        frequency, having = self._having_any(where, probe, passages)
+        near = None if probe.model is None else self._near(where, probe)
         return Candidates(
-            passages=tuple(self._found(numbers, probe.model)),
+            passages=tuple(self._chosen(where, probe, counts, having, near)),
             passage_count=passages,
-            embedded_count=embedded,
-            turn_count=turns,
-            average_length=length / passages,
+            embedded_count=0 if near is None else near.count,
+            turn_count=counts.turns,
+            average_length=terms / passages,
             document_frequency=frequency,
         )
-
-    async def of_turns(self, area: Area, places: list[tuple[str, int]], model: str | None) -> list[Found]:
-        """Return every passage of some turns that is in an area."""
-        rows = self._connection.rows(
-            _FOUND
-            + """
-            from json_each(?2) place
-                cross join conversation c on c.uuid = place.value ->> 0 and c.workspace_pk = (select pk from workspace where name = ?3)
-                cross join turn t on t.conversation_pk = c.pk and t.turn_index = place.value ->> 1 cross join passage p on p.turn_pk = t.pk
-                left join summary s on s.pk = p.summary_pk left join embedding e on e.number = p.number and e.model = ?1
-            """,
-            (model, as_json(places), self._workspace),
-        )
-        where = self._where(area)
-        allowed = None if where.among is None else set(where.among)
-        return [
-            _found_of(row)
-            for (first, last), last_turn in where.ranges
-            for row in rows
-            if first <= row[_NUMBER] <= last and row[_LAST_TURN] <= last_turn and (allowed is None or row[_NUMBER] in allowed)
-        ]
 
     # Where an area is
 
@@ -255,24 +243,18 @@ class SqliteSearch:
 
     # What is in it
 
-    def _matching(self, where: _Where, probe: Probe, passages: int) -> tuple[dict[str, int], list[int]]:
-        """Return how many passages have each term, and the passages that have the most of what is asked for by rarity."""
+    def _having_any(self, where: _Where, probe: Probe, passages: int) -> tuple[dict[str, int], list[tuple[float, list[int]]]]:
+        """Return how many passages have each term, and which have it, with its rarity."""
         frequency: dict[str, int] = {}
-        numbers: list[int] = []
-        rarities: list[float] = []
+        having: list[tuple[float, list[int]]] = []
         for term in probe.terms:
-            count, having = self._having(term, where, passages, max(_POSTINGS_MAX, probe.limit))
+            count, numbers = self._having(term, where, passages, max(_POSTINGS_MAX, probe.limit))
             frequency[term] = count
-            numbers += having
-            rarities += [math.log(1 + (passages - count + 0.5) / (count + 0.5))] * len(having)
-        if where.among is not None:
-            allowed = set(where.among)
-            kept = [place for place, number in enumerate(numbers) if number in allowed]
-            numbers, rarities = [numbers[place] for place in kept], [rarities[place] for place in kept]
-        if not numbers and any(frequency.values()):
+            having.append((math.log(1 + (passages - count + 0.5) / (count + 0.5)), numbers))
+        if not any(numbers for _, numbers in having) and any(frequency.values()):
             rarest = min((term for term in frequency if frequency[term]), key=frequency.__getitem__)
-            return frequency, self._newest(where, rarest, probe.limit)
-        return frequency, _heaviest(numbers, rarities, probe.limit)
+            having.append((1.0, self._newest(where, rarest, probe.limit)))
+        return frequency, having
 
     def _having(self, term: str, where: _Where, passages: int, postings_max: int) -> tuple[int, list[int]]:
         """Return how many passages have a term, and which, unless it is common; those are counted again when the area has changed."""
@@ -283,7 +265,8 @@ class SqliteSearch:
         numbers: list[int] = []
         for (first, last), last_turn in where.ranges:
             bindings = (_quoted(term), first, last, last_turn, _ANY_INDEX, where.levels_json)
-            numbers += [row[0] for row in self._connection.rows(_NUMBERS, (*bindings, postings_max + 1 - len(numbers)))]
+            found = self._connection.value(_NUMBERS, (*bindings, postings_max + 1 - len(numbers)))
+            numbers += msgspec.json.decode(found, type=list[int])
             if len(numbers) > postings_max:
                 break
         if len(numbers) <= postings_max:
@@ -303,30 +286,82 @@ class SqliteSearch:
             found += [row[0] for row in self._connection.rows(_NEWEST, bindings)]
         return sorted(found, reverse=True)[:limit]
 
-    def _near(self, where: _Where, probe: Probe) -> tuple[list[int], int]:
-        """Return the passages whose vectors are closest to the one asked for, and how many have one."""
+    def _near(self, where: _Where, probe: Probe) -> Near:
+        """Return the passages whose signs are closest to the vector asked for."""
         import numpy as np  # noqa: PLC0415  only those who search by meaning need it
 
-        vector = np.array(probe.vector, np.float32)
         planes = self._remembered.planes(probe.model or "")
         planes.refresh(self._connection)
-        among = None if where.among is None else np.array(where.among, np.int64)
-        scan = planes.scan(self._connection, where.ranges, where.levels, among, vector, probe.limit * _SIGNS_PER_VECTOR)
-        if len(scan.numbers) <= probe.limit:
-            return scan.numbers, scan.count
-        rows = self._connection.rows(
-            "select number, scale, vector from embedding where number in (select value from json_each(?)) and length(vector) = ?",
-            (as_json(scan.numbers), len(probe.vector)),
+        return planes.near(
+            self._connection, where.ranges, where.levels, where.among_numbers, np.array(probe.vector, np.float32), probe.limit
         )
-        values = np.frombuffer(b"".join(row[2] for row in rows), np.int8).reshape(len(rows), -1).astype(np.float32)
-        cosines = values @ vector * np.array([row[1] for row in rows], np.float32)
-        best = np.argsort(-cosines, kind="stable")[: probe.limit]
-        return [rows[place][0] for place in best.tolist()], scan.count
+
+    # What is worth scoring
+
+    def _chosen(self, where: _Where, probe: Probe, counts: Counts, having: list[tuple[float, list[int]]], near: Near | None) -> list[Found]:
+        """Return the passages of what promises most: all of them, where there are no more than may be looked at."""
+        import numpy as np  # noqa: PLC0415  as above
+
+        from recollect.store.choosing import Shares, chosen_turns, promises  # noqa: PLC0415  as above
+
+        shares = Shares(having)
+        numbers = shares.highest(probe.limit, where.among_numbers)
+        if near is not None:
+            numbers = np.union1d(numbers, near.numbers)
+        if len(numbers) == counts.passages:
+            return self._found(numbers.tolist(), probe.model)
+        levels, turns = self._placed(numbers, near)
+        cosines = 0.0 if near is None else near.planes.cosines(numbers, near.asked)
+        promised = promises(numbers, shares, cosines, counts.passages / max(counts.turns, 1))
+        own = levels == 0
+        places = chosen_turns(numbers[own] >> PASSAGE_BITS, turns[own], promised[own], counts, probe)
+        return [*self._of_turns(where, places, probe.model), *self._found(numbers[~own].tolist(), probe.model)]
+
+    def _placed(self, numbers: NDArray[np.int64], near: Near | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the levels and the last turns of passages: as remembered of those with signs, read of others."""
+        import numpy as np  # noqa: PLC0415  as above
+
+        levels, turns = (np.full(len(numbers), -1), np.zeros(len(numbers), np.int64)) if near is None else near.planes.placed(numbers)
+        unknown = np.flatnonzero(levels < 0)
+        if len(unknown):
+            rows = self._connection.rows(
+                "select level, last_turn from json_each(?) asked cross join passage on number = asked.value",
+                (as_json(numbers[unknown].tolist()),),
+            )
+            levels[unknown], turns[unknown] = np.array(rows, np.int64).T
+        return levels, turns
+
+    def _of_turns(self, where: _Where, places: list[tuple[int, int]], model: str | None) -> list[Found]:
+        """Return every passage of some turns, named by the number of their conversation and their index, that is in an area."""
+        if not places:
+            return []
+        rows = self._connection.rows(
+            """
+            select t.uuid, p.level, c.uuid, p.last_turn, p.last_turn, p.part, p.ordinal, p.start, p.end, p.terms, p.length,
+                coalesce(t.ended_at, t.started_at), e.scale, e.vector, p.number
+            from json_each(?2) place
+                cross join project q on q.workspace_pk = place.value ->> 0 and q.number = place.value ->> 1
+                cross join conversation c on c.project_pk = q.pk and c.number = place.value ->> 2
+                cross join turn t on t.conversation_pk = c.pk and t.turn_index = place.value ->> 3 cross join passage p on p.turn_pk = t.pk
+                left join embedding e on e.number = p.number and e.model = ?1
+            """,
+            (model, as_json([(*conversation_of(conversation), turn) for conversation, turn in places])),
+        )
+        allowed = None if where.among is None else set(where.among)
+        return [
+            _found_of(row)
+            for (first, last), last_turn in where.ranges
+            for row in rows
+            if first <= row[_NUMBER] <= last and row[_LAST_TURN] <= last_turn and (allowed is None or row[_NUMBER] in allowed)
+        ]
 
     def _found(self, numbers: list[int], model: str | None) -> list[Found]:
+        if not numbers:
+            return []
         rows = self._connection.rows(
-            _FOUND
-            + """
+            """
+            select coalesce(t.uuid, s.uuid), p.level, c.uuid, coalesce(s.first_turn, p.last_turn), p.last_turn, p.part, p.ordinal, p.start,
+                p.end, p.terms, p.length, coalesce(t.ended_at, t.started_at, s.created_at), e.scale, e.vector
             from json_each(?2) asked cross join passage p on p.number = asked.value left join turn t on t.pk = p.turn_pk
                 left join summary s on s.pk = p.summary_pk join conversation c on c.pk = coalesce(t.conversation_pk, s.conversation_pk)
                 left join embedding e on e.number = p.number and e.model = ?1
@@ -334,17 +369,6 @@ class SqliteSearch:
             (model, as_json(numbers)),
         )
         return [_found_of(row) for row in rows]
-
-
-def _heaviest(numbers: list[int], weights: list[float], limit: int) -> list[int]:
-    """Return the numbers whose weights sum to the most, of equals the lower first."""
-    if not numbers:
-        return []
-    import numpy as np  # noqa: PLC0415  only those who have found something need it
-
-    distinct, places = np.unique(np.array(numbers, np.int64), return_inverse=True)
-    sums = np.bincount(places, weights=np.array(weights))
-    return distinct[np.argsort(-sums, kind="stable")[:limit]].tolist()
 
 
 def _found_of(row: Row) -> Found:
