@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import re
 import socket
 import subprocess
 import textwrap
+import threading
 from collections.abc import Callable, Generator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 import pytest
@@ -631,6 +634,40 @@ async def test_what_nobody_foresaw_is_a_problem_document_without_a_trace(
     assert "reason" not in problem(answer, 500)["detail"]
 
 
+class Collector(BaseHTTPRequestHandler):
+    """Takes what an exporter of spans sends."""
+
+    received: ClassVar[list[tuple[str, bytes]]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        type(self).received.append((self.path, gzip.decompress(body) if self.headers.get("content-encoding") == "gzip" else body))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, format: str, *_: Any) -> None:  # noqa: A002, ARG002  the name is the base class's
+        return
+
+
+def test_spans_reach_the_collector_that_the_environment_names(tmp_path: Path) -> None:
+    serving = Serving(tmp_path / "server")
+    with HTTPServer(("127.0.0.1", 0), Collector) as collector:
+        threading.Thread(target=collector.serve_forever, daemon=True).start()
+        serving.environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.server_port}"}
+        try:
+            with serving.start().client(serving.token()) as client:
+                assert client.post("/ingest/conversation", json=asked(1)).status_code == 201
+                assert client.get("/projects/shop/why?path=canary.py").status_code == 200
+            serving.stop()  # what is on its way is sent first
+        finally:
+            serving.kill()
+            collector.shutdown()
+    sent = b"".join(body for path, body in Collector.received if path == "/v1/traces")
+    assert b"POST /ingest/conversation" in sent
+    assert b"/projects/{project_id}/why" in sent
+    assert b"canary" not in sent
+
+
 def test_a_server_that_cannot_reach_its_exporter_serves_all_the_same(tmp_path: Path) -> None:
     serving = Serving(tmp_path / "server")
     serving.environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_TRACES_EXPORTER": "otlp"}
@@ -639,6 +676,15 @@ def test_a_server_that_cannot_reach_its_exporter_serves_all_the_same(tmp_path: P
             assert client.post("/ingest/conversation", json=asked(1)).status_code == 201
     finally:
         serving.kill()
+
+
+def test_a_project_whose_id_has_slashes_is_asked_about_like_any_other(any_door: Door) -> None:
+    project = "/home/me/shop"
+    assert any_door.client.post("/ingest/conversation", json={**asked(1), "project_id": project}).status_code == 201
+    for name in (project, project.replace("/", "%2F")):
+        for route in ("tools", "checkpoints", "files/usage"):
+            assert any_door.client.get(f"/projects/{name}/{route}").status_code == 200
+    assert any_door.client.get("/projects/%2Fhome%2Fme%2Fshop/tools").json()["items"]
 
 
 # The client

@@ -32,7 +32,7 @@ async def projects(memory: Remembering) -> Response:
     return whole(await memory.projects())
 
 
-@router.get("/projects/{project_id}/files/usage")
+@router.get("/projects/{project_id:path}/files/usage")
 async def usage(
     memory: Remembering,
     project_id: ProjectId,
@@ -49,7 +49,7 @@ async def usage(
     return reply(await memory.context_usage(project=project_id, days=days, since=since, until=until, limit=limit))
 
 
-@router.get("/projects/{project_id}/tools")
+@router.get("/projects/{project_id:path}/tools")
 async def tools(
     memory: Remembering, project_id: ProjectId, *, tool: str | None = None, days: Days = None, since: Moment = None, until: Moment = None
 ) -> Response:
@@ -58,7 +58,7 @@ async def tools(
     return whole(found)
 
 
-@router.get("/projects/{project_id}/checkpoints")
+@router.get("/projects/{project_id:path}/checkpoints")
 async def checkpoints(
     memory: Remembering,
     project_id: ProjectId,
@@ -73,7 +73,7 @@ async def checkpoints(
     return whole(found)
 
 
-@router.get("/projects/{project_id}/why")
+@router.get("/projects/{project_id:path}/why")
 async def why(
     memory: Remembering,
     project_id: ProjectId,
