@@ -33,6 +33,8 @@ class Conversations:
 
     async def create(self, workspace: str, conversation: ConversationInfo, project: Project) -> ConversationInfo:
         """Create a conversation and, where missing, its workspace and project; one that exists is returned as it is."""
+        if conversation.external_id is not None and (known := await self.get(workspace, conversation.id)) is not None:
+            return known  # a request of a conversation that goes on: no need to keep others from writing
         return await self._engine.write(workspace, lambda transaction: create(transaction, conversation, project, inherits=True))
 
     async def tell(self, workspace: str, seen: Held, title: str | None, summary: str, lease: Lease) -> None:

@@ -16,7 +16,7 @@ from recollect.store.shapes import Count, PlacedCall, Question, TurnOutline, Tur
 from recollect.store.sqlite.jobs import wake
 from recollect.store.sqlite.numbering import conversation_range
 from recollect.store.sqlite.rows import SELECT_TURN, as_json, moment, read_turns
-from recollect.store.sqlite.writing import Target, insert_turn
+from recollect.store.sqlite.writing import Target, insert_turn, standing_passages
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -159,7 +159,7 @@ class SqliteTurns:
             select t.uuid, part, ordinal, start, end, terms from passage join turn t on t.pk = turn_pk
                 join conversation c on c.pk = t.conversation_pk
             where +c.workspace_pk = (select pk from workspace where name = ?) and t.uuid in (select value from json_each(?))
-            order by passage.number
+            order by part = 'tool', ordinal, start
             """,
             (self._workspace, as_json(turn_ids)),
         )
@@ -267,13 +267,17 @@ class SqliteTurns:
     async def insert(self, conversation_id: str, turns: list[StoredTurn], advance: Advance | None) -> None:
         """Write turns with all their parts and passages, and what they add to their conversation."""
         target = self._target(conversation_id)
-        if advance is None:
-            await self.delete([stored.turn.id for stored in turns])
+        standing = {} if advance is not None else self._put_aside([stored.turn.id for stored in turns])
         number = int(
             self._connection.value("select coalesce(max(number) + 1, ?1) from passage where number between ?1 and ?2", target.passages)
         )
         for stored in turns:
-            number = insert_turn(self._connection, target, stored, number)
+            known = standing.get(stored.turn.id, ())
+            number = insert_turn(
+                self._connection, target, stored, number, standing_passages(self._connection, target, known, stored.turn.index)
+            )
+        if standing:
+            self._delete([key for keys in standing.values() for key in keys])
         if advance is not None:
             self._connection.run(
                 """
@@ -287,14 +291,29 @@ class SqliteTurns:
 
     async def delete(self, turn_ids: list[str], *, keep_summaries: bool = False) -> None:
         """Delete turns with all their parts, and the summaries, of any level, that tell of them."""
+        self._delete([key for key, _ in self._keys_of(turn_ids)], keep_summaries=keep_summaries)
+
+    def _keys_of(self, turn_ids: list[str]) -> list[tuple[int, str]]:
         rows = self._connection.rows(
             """
-            select t.pk, t.conversation_pk from turn t join conversation c on c.pk = t.conversation_pk
+            select t.pk, t.uuid from turn t join conversation c on c.pk = t.conversation_pk
             where +c.workspace_pk = (select pk from workspace where name = ?) and t.uuid in (select value from json_each(?))
             """,
             (self._workspace, as_json(turn_ids)),
         )
-        keys = as_json([row[0] for row in rows])
+        return [(row[0], row[1]) for row in rows]
+
+    def _put_aside(self, turn_ids: list[str]) -> dict[str, list[int]]:
+        """Make room for turns that are written anew, and return the keys of what stood there, until it is deleted."""
+        standing: dict[str, list[int]] = {}
+        for key, turn_id in self._keys_of(turn_ids):
+            standing.setdefault(turn_id, []).append(key)
+            self._connection.run("update turn set turn_index = -1 - pk where pk = ?", (key,))
+        return standing
+
+    def _delete(self, turn_keys: list[int], *, keep_summaries: bool = False) -> None:
+        keys = as_json(turn_keys)
+        changed = self._connection.rows("select distinct conversation_pk from turn where pk in (select value from json_each(?))", (keys,))
         if not keep_summaries:
             self._connection.run(
                 """
@@ -309,7 +328,7 @@ class SqliteTurns:
                 (keys,),
             )
         self._connection.run("delete from turn where pk in (select value from json_each(?))", (keys,))
-        wake(self._connection, list({row[1] for row in rows}))
+        wake(self._connection, [row[0] for row in changed])
 
     async def sizes(self, span: Span) -> list[TurnSize]:
         """Return turns as planning sees them, in index order."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recollect.limits import PASSAGES_PER_CONVERSATION_MAX
+from recollect.model import Passage
 from recollect.store.sqlite.numbering import Range, checked
 from recollect.store.sqlite.rows import (
     as_json,
@@ -20,6 +21,8 @@ from recollect.store.sqlite.rows import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from recollect.model import ToolCall, Turn
     from recollect.store.shapes import StoredTurn
     from recollect.store.sqlite.database import Connection
@@ -33,9 +36,26 @@ class Target(msgspec.Struct, frozen=True):
     passages: Range
 
 
-def insert_turn(connection: Connection, target: Target, stored: StoredTurn, number: int) -> int:
-    """Insert a turn with all its parts; `number` is its first passage's, and what comes back is the one after its last."""
-    turn, passages = stored.turn, stored.passages
+Standing = dict[Passage, int]
+
+
+def standing_passages(connection: Connection, target: Target, turn_keys: Sequence[int], index: int) -> Standing:
+    """Return the numbers of the passages of a turn that is written anew in its place: those that stay the same are not indexed again."""
+    if not turn_keys:
+        return {}
+    rows = connection.rows(
+        """
+        select part, ordinal, start, end, terms, number from passage
+        where turn_pk in (select value from json_each(?)) and last_turn = ? and number between ? and ?
+        """,
+        (as_json(list(turn_keys)), index, *target.passages),
+    )
+    return {Passage(part=row[0], ordinal=row[1], start=row[2], end=row[3], terms=row[4]): row[5] for row in rows}
+
+
+def insert_turn(connection: Connection, target: Target, stored: StoredTurn, number: int, standing: Standing) -> int:
+    """Insert a turn with all its parts; `number` is its first new passage's, and what comes back is the one after its last."""
+    turn, passages = stored.turn, [passage for passage in stored.passages if passage not in standing]
     turn_pk = connection.inserted(
         """
         insert into turn (conversation_pk, uuid, turn_index, request_id, request_ordinal, status, model, chat_mode, finish_reason,
@@ -58,6 +78,9 @@ def insert_turn(connection: Connection, target: Target, stored: StoredTurn, numb
         _insert_calls(connection, turn_pk, turn.tool_calls, files)
     if turn.context_files or turn.changes or turn.checkpoints:
         _insert_parts(connection, turn_pk, turn, files)
+    if standing:
+        kept = [standing[passage] for passage in stored.passages if passage in standing]
+        connection.run("update passage set turn_pk = ? where number in (select value from json_each(?))", (turn_pk, as_json(kept)))
     following = number + len(passages)
     checked("passages in a conversation", following - 1 - target.passages[0], PASSAGES_PER_CONVERSATION_MAX)
     connection.run_many(
