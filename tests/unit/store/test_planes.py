@@ -88,18 +88,15 @@ def test_signs_tell_about_how_close_a_vector_is_and_where_its_passage_is() -> No
     connection = cast("Connection", OneBlock(vectors))
     read.refresh(connection)
     near = read.near(connection, [((0, 1023), 999)], None, None, vectors[9], 5)
-    numbers = np.array([3, 9, 39, 40, 2_000], np.int64)
-    cosines = read.cosines(numbers, near.asked)
-    assert cosines[1] == 1.0
-    assert cosines[3:].tolist() == [0.0, 0.0]
+    told = read.told(np.array([3, 9, 39, 40, 2_000], np.int64), near.asked)
+    assert told.cosines[1] == 1.0
+    assert told.cosines[3:].tolist() == [0.0, 0.0]
     exact = vectors @ vectors[9] / (np.linalg.norm(vectors, axis=1) * np.linalg.norm(vectors[9]))
-    assert np.abs(read.cosines(np.arange(40), near.asked) - exact).max() < 0.35
-    levels, turns = read.placed(numbers)
-    assert levels.tolist() == [1, 1, 1, -1, -1]
-    assert turns.tolist() == [1, 3, 13, 0, 0]
+    assert np.abs(read.told(np.arange(40), near.asked).cosines - exact).max() < 0.35
+    assert told.levels.tolist() == [1, 1, 1, -1, -1]
+    assert told.turns.tolist() == [1, 3, 13, 0, 0]
 
 
-def test_planes_that_were_never_read_place_nothing() -> None:
-    numbers = np.array([1, 2], np.int64)
-    assert Planes("model").placed(numbers)[0].tolist() == [-1, -1]
-    assert Planes("model").cosines(numbers, np.zeros(4, np.uint64)).tolist() == [0.0, 0.0]
+def test_planes_that_were_never_read_tell_nothing() -> None:
+    told = Planes("model").told(np.array([1, 2], np.int64), np.zeros(4, np.uint64))
+    assert (told.levels.tolist(), told.cosines.tolist()) == ([-1, -1], [0.0, 0.0])

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from recollect.store.sqlite.numbering import Range
 
     Floats = NDArray[np.float32]
+    Cosines = NDArray[np.float64]
     Words = NDArray[np.uint64]
     Numbers = NDArray[np.int64]
     Flags = NDArray[np.bool_]
@@ -106,6 +107,14 @@ class Near(msgspec.Struct, frozen=True):
     count: int
 
 
+class Told(msgspec.Struct, frozen=True):
+    """What is remembered of some numbers; a level of -1, and nothing else, of those that have no signs."""
+
+    levels: Numbers
+    turns: Numbers
+    cosines: Cosines
+
+
 class _Piece(msgspec.Struct, frozen=True):
     """A stretch of the signs that were read, and which of them count: those whose flag is set, or all when there are no flags."""
 
@@ -142,6 +151,7 @@ class Planes:
         self._numbers: Numbers = np.zeros(0, np.int64)
         self._levels: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._turns: NDArray[np.int32] = np.zeros(0, np.int32)
+        self._last_turn = -1
         self._words: Words = np.zeros((0, 0), np.uint64)
 
     def refresh(self, connection: Connection) -> None:
@@ -167,6 +177,7 @@ class Planes:
         self._numbers = self._numbers[order]
         self._levels = np.concatenate([self._levels[kept], *(head["level"] for head in heads)])[order]
         self._turns = np.concatenate([self._turns[kept], *(head["last_turn"] for head in heads)])[order]
+        self._last_turn = int(self._turns.max(initial=-1))
         self._words = np.ascontiguousarray(np.concatenate(words, axis=1)[:, order]) if words else np.zeros((0, 0), np.uint64)
 
     def near(
@@ -194,36 +205,25 @@ class Planes:
         asked = signs(vector[None]).view(np.uint64)[0]
         return Near(self, asked, np.concatenate((self._nearest(pieces, asked, limit), unpacked)), count)
 
-    def cosines(self, numbers: Numbers, asked: Words) -> NDArray[np.float64]:
-        """Return about how close the vectors of some numbers are, told by their signs; 0 for what has none here."""
-        places, known = self._found(numbers)
-        cosines = np.zeros(len(numbers))
-        if known.any():
-            distances = np.bitwise_count(self._words[:, places[known]] ^ asked[:, None]).sum(axis=0, dtype=np.float64)
-            cosines[known] = np.cos(np.pi * distances / (len(asked) * _WORD_BITS))
-        return cosines
-
-    def placed(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
-        """Return the levels and the last turns of some numbers; a level of -1 for what has no signs here."""
-        places, known = self._found(numbers)
-        levels, turns = np.full(len(numbers), -1), np.zeros(len(numbers), np.int64)
-        levels[known], turns[known] = self._levels[places[known]], self._turns[places[known]]
-        return levels, turns
-
-    def _found(self, numbers: Numbers) -> tuple[Numbers, Flags]:
-        """Return where numbers are, and which of them are anywhere."""
+    def told(self, numbers: Numbers, asked: Words) -> Told:
+        """Tell of some numbers where they are, and about how close their vectors are, by their signs."""
         places = np.searchsorted(self._numbers, numbers)
-        inside = places < len(self._numbers)
-        inside[inside] = self._numbers[places[inside]] == numbers[inside]
-        return places, inside
+        known = places < len(self._numbers)
+        known[known] = self._numbers[places[known]] == numbers[known]
+        own = places[known]
+        levels, turns, cosines = np.full(len(numbers), -1), np.zeros(len(numbers), np.int64), np.zeros(len(numbers))
+        if len(own):
+            levels[known], turns[known] = self._levels[own], self._turns[own]
+            distances = np.bitwise_count(self._words[:, own] ^ asked[:, None]).sum(axis=0, dtype=np.float64)
+            cosines[known] = np.cos(np.pi * distances / (len(asked) * _WORD_BITS))
+        return Told(levels, turns, cosines)
 
     def _piece(self, numbers: Range, last_turn: int, levels: tuple[int, ...] | None) -> _Piece:
         """Return where the signs of a range are, and which of them count."""
         start, end = (int(place) for place in np.searchsorted(self._numbers, (numbers[0], numbers[1] + 1)))
-        turns = self._turns[start:end]
         piece = _Piece(slice(start, end))
-        if start < end and turns.max() > last_turn:
-            piece = piece.only(turns <= last_turn)
+        if last_turn < self._last_turn:
+            piece = piece.only(self._turns[start:end] <= last_turn)
         return piece if levels is None else piece.only(np.isin(self._levels[start:end], np.array(levels)))
 
     def _nearest(self, pieces: list[_Piece], asked: Words, limit: int) -> Numbers:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from recollect.store.shapes import Area, Probe
     from recollect.store.sqlite.database import Connection, Row
-    from recollect.store.sqlite.planes import Near
+    from recollect.store.sqlite.planes import Near, Told
     from recollect.store.sqlite.remembering import Remembered
 
 _ANY_INDEX = 2**31 - 1
@@ -310,26 +310,27 @@ class SqliteSearch:
             numbers = np.union1d(numbers, near.numbers)
         if len(numbers) == counts.passages:
             return self._found(numbers.tolist(), probe.model)
-        levels, turns = self._placed(numbers, near)
-        cosines = 0.0 if near is None else near.planes.cosines(numbers, near.asked)
-        promised = promises(numbers, shares, cosines, counts.passages / max(counts.turns, 1))
-        own = levels == 0
-        places = chosen_turns(numbers[own] >> PASSAGE_BITS, turns[own], promised[own], counts, probe)
+        told = self._told(numbers, near)
+        promised = promises(numbers, shares, told.cosines, counts.passages / max(counts.turns, 1))
+        own = told.levels == 0
+        places = chosen_turns(numbers[own] >> PASSAGE_BITS, told.turns[own], promised[own], counts, probe)
         return [*self._of_turns(where, places, probe.model), *self._found(numbers[~own].tolist(), probe.model)]
 
-    def _placed(self, numbers: NDArray[np.int64], near: Near | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the levels and the last turns of passages: as remembered of those with signs, read of others."""
+    def _told(self, numbers: NDArray[np.int64], near: Near | None) -> Told:
+        """Tell of passages where they are, and about how close: as it is remembered, and read where it is not."""
         import numpy as np  # noqa: PLC0415  as above
 
-        levels, turns = (np.full(len(numbers), -1), np.zeros(len(numbers), np.int64)) if near is None else near.planes.placed(numbers)
-        unknown = np.flatnonzero(levels < 0)
+        from recollect.store.sqlite.planes import Planes  # noqa: PLC0415  as above
+
+        told = Planes("").told(numbers, np.zeros(0, np.uint64)) if near is None else near.planes.told(numbers, near.asked)
+        unknown = np.flatnonzero(told.levels < 0)
         if len(unknown):
             rows = self._connection.rows(
                 "select level, last_turn from json_each(?) asked cross join passage on number = asked.value",
                 (as_json(numbers[unknown].tolist()),),
             )
-            levels[unknown], turns[unknown] = np.array(rows, np.int64).T
-        return levels, turns
+            told.levels[unknown], told.turns[unknown] = np.array(rows, np.int64).T
+        return told
 
     def _of_turns(self, where: _Where, places: list[tuple[int, int]], model: str | None) -> list[Found]:
         """Return every passage of some turns, named by the number of their conversation and their index, that is in an area."""
