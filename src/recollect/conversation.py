@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
+
 from recollect.answers import AccessedFile, HistoryMessage, SearchResult
 from recollect.capture.paths import place_of
 from recollect.checks import checked_count, checked_levels, checked_text
 from recollect.compose.fitting import fit_turn
 from recollect.errors import InputError, NotFoundError, StoreBusyError
+from recollect.identity import identity
 from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX, TURNS_PER_PAGE
 from recollect.model import ACCESS_ORDER
 from recollect.placing import place_turn
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from recollect.model import ConversationInfo, Summary, ToolCall, Turn, TurnStatus
     from recollect.recorder import OnEdit, Result
 
+_replace = msgspec.structs.replace
 _TURN_CHARS_MIN = 200
 _UNFOLDED_MAX = 10
 _RECENT = 5
@@ -117,9 +121,11 @@ class Conversation:
 
         turn = said_turn(Said(user=user, system=system, request_id=request_id, timestamp=timestamp), reading, status="open")
         result = await self._memory.recorder.append(self.id, [turn], request_id=turn.request_id)
-        await self._memory.save()
+        saved = await self._memory.recorder.save()
+        result = next((one for one in reversed(saved) if one.conversation_id == self.id), result)
         await self._memory.mirrored(self.id)
-        return result.turns[-1]
+        begun = result.turns[-1]
+        return _replace(begun, id=_unrecorded_id(begun)) if result.status == "skipped" else begun
 
     async def add(self, turn: Turn, messages: Sequence[Any]) -> Turn:
         """Add messages, in any shape agents use, to an open turn: answers, tool calls, tool results."""
@@ -130,17 +136,20 @@ class Conversation:
         return await self._rewritten(turn, messages, status)
 
     async def _rewritten(self, turn: Turn, messages: Sequence[Any], status: TurnStatus | None) -> Turn:
+        """Return a turn with more in it; one that is not recorded is returned as it would be, as `record` does, and not written."""
         for _ in range(HEAD_MOVED_ATTEMPTS_MAX):
-            current = await self._current(turn) if self._memory.recorder.enabled else turn
+            is_recorded = self._memory.recorder.enabled and turn.id != _unrecorded_id(turn)
+            current = await self._current(turn) if is_recorded else turn
             if current.status != "open":
                 msg = f"turn {turn.index} of conversation {turn.conversation_id} is {current.status}: only an open turn can go on"
                 raise InputError(msg)
             from recollect.capture.growth import grown  # noqa: PLC0415  as above
             from recollect.capture.turns import with_status  # noqa: PLC0415  as above
 
-            longer = with_status(grown(current, messages, self._reading()), status or "open")
-            if not self._memory.recorder.enabled:
-                return place_turn(longer, turn.conversation_id, turn.index, turn.first_sequence)
+            is_taken = not is_recorded or not (await self._memory.recorder.policy(turn.conversation_id)).excludes
+            longer = with_status(grown(current, messages if is_taken else (), self._reading()), status or "open")
+            if not is_recorded:
+                return _replace(place_turn(longer, turn.conversation_id, turn.index, turn.first_sequence), id=turn.id)
             try:
                 written = await self._memory.recorder.rewrite(
                     current.conversation_id, current.index, current.id, current.content_hash, longer
@@ -380,6 +389,11 @@ class Conversation:
     async def delete(self) -> None:
         """Delete the conversation; its branches keep the turns they inherited."""
         await self._memory.remove([self.id], keep_inherited=True)
+
+
+def _unrecorded_id(turn: Turn) -> str:
+    """Return the id under which callers hold a turn that is not recorded: none that a recorded one in its place will have."""
+    return identity("turn", turn.conversation_id, "unrecorded", turn.index)
 
 
 def _messages(turn: Turn, *, calls: bool, reasoning: bool) -> list[HistoryMessage]:

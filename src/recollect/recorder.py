@@ -225,14 +225,16 @@ class Recorder:
     async def _history_once(
         self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None, *, replace: bool, on_edit: OnEdit, adds: bool
     ) -> Result:
-        if len(turns) == 1 and (next_index := await self._begins_otherwise(conversation.id, turns[0])) is not None:
+        if len(turns) == 1 and (next_index := await self._begins_otherwise(conversation.id, turns[0], request_id)) is not None:
             return await self._added(conversation.id, turns, request_id, next_index, replace=replace)
         target, held, found = await self._target(conversation, turns, request_id)
         known = [turn.index for turn in held.turns if request_id is not None and turn.request_id == request_id]
         if known:
-            earlier = recognise([turn for turn in held.turns if turn.index < known[0]], turns)
-            own = turns[earlier.new_from :] if earlier.kind == "extends" else turns
-            return await self._added(target, own, request_id, None, replace=replace)
+            before = [turn for turn in held.turns if turn.index < known[0]]
+            earlier = recognise(before, turns)
+            new = turns if earlier.kind == "append" else turns[earlier.new_from :]
+            settles = on_edit == "replace" and turns[-1].status == "complete"
+            return await self._settled(target, before if settles else [], earlier, new, request_id, replace=replace)
         new = turns[found.new_from :]
         if found.kind == "stale" or (found.kind == "known" and (request_id is None or not adds)):
             return Result(conversation_id=target, status="unchanged")
@@ -251,6 +253,40 @@ class Recorder:
             return Result(conversation_id=target, status="created" if rest else "replaced", turns=(grown, *rest))
         return await self._added(target, new, request_id, held.next_index, replace=replace)
 
+    async def _settled(
+        self, target: str, before: list[TurnOutline], found: Recognition, new: list[Turn], request_id: str | None, *, replace: bool
+    ) -> Result:
+        """Record the last state of a request that has turns already; those before it that it tells otherwise are not told twice.
+
+        As long as a request is open they stay, since its pieces may come in any order.
+        """
+        gone = await self._outdated(target, before, found, new)
+        if gone and found.kind == "grows" and len(new) > 1:
+            await self._grow(gone[0], new[0], gone[0].request_id)
+            new, gone = new[1:], []
+        elif gone and found.kind == "grows":
+            new = [await self._longer(gone[0], new[0], request_id)]
+        result = await self._added(target, new, request_id, None, replace=replace)
+        if gone and result.status != "skipped":
+            await self._store.turns.remove(self._workspace, [turn.id for turn in gone])
+        return result
+
+    async def _outdated(self, target: str, before: list[TurnOutline], found: Recognition, new: list[Turn]) -> list[TurnOutline]:
+        """Return the turns that a history tells with more in them, or otherwise; none that another request or conversation needs."""
+        gone: list[TurnOutline] = []
+        if found.kind == "grows":
+            gone = before[-1:]
+        elif found.kind == "edited" and _is_history(before, found, new):
+            gone = before[found.matched :]
+        if not gone or any(turn.conversation_id != target for turn in gone):
+            return []
+        branches = await self._store.conversations.branches(self._workspace, target)
+        if any(branch.from_turn is not None and branch.from_turn >= gone[0].index for branch in branches):
+            return []
+        requests = {turn.request_id for turn in gone if turn.request_id is not None}
+        is_open = [await self._store.requests.get(self._workspace, one) is not None for one in requests]
+        return [] if any(is_open) else gone
+
     async def _added(
         self, conversation_id: str, turns: list[Turn], request_id: str | None, next_index: int | None, *, replace: bool
     ) -> Result:
@@ -259,11 +295,12 @@ class Recorder:
         recording = Recording(drafts=drafts, request_id=request_id, replace=replace, expected_index=next_index)
         return await self._stored(conversation_id, recording)
 
-    async def _begins_otherwise(self, conversation_id: str, turn: Turn) -> int | None:
+    async def _begins_otherwise(self, conversation_id: str, turn: Turn, request_id: str | None) -> int | None:
         """Return where the conversation goes on, if a single turn is surely none of it, without reading the whole history."""
         held = await self._store.turns.outline(self._workspace, conversation_id, TurnRange(limit=2, newest=True))
         words = tuple(outline(turn.messages)[:1])
-        is_part = any(one.said[:1] == words for one in (held.turns[-1:] if len(held.turns) > 1 else held.turns))
+        others = [one for one in held.turns if request_id is None or one.request_id != request_id]
+        is_part = any(one.said[:1] == words for one in others[-1:]) or (not others and len(held.turns) > 1)
         return None if is_part else held.next_index
 
     async def _target(self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None) -> tuple[str, Outline, Recognition]:
@@ -283,8 +320,12 @@ class Recorder:
 
     async def _grow(self, held: TurnOutline, turn: Turn, request_id: str | None) -> Turn:
         """Put more into the last turn; the files, changes and checkpoints it had stay, and new ones are added."""
+        longer = await self._longer(held, turn, request_id)
+        return await self.rewrite(held.conversation_id, held.index, held.id, held.content_hash, longer)
+
+    async def _longer(self, held: TurnOutline, turn: Turn, request_id: str | None) -> Turn:
         current = (await self._store.turns.by_id(self._workspace, [held.id]) or [turn])[0]
-        longer = _replace(
+        return _replace(
             turn,
             request_id=request_id,
             request_ordinal=current.request_ordinal if request_id == current.request_id else 0,
@@ -297,7 +338,6 @@ class Recorder:
             base_chat_id=current.base_chat_id,
             related_artifacts=current.related_artifacts,
         )
-        return await self.rewrite(held.conversation_id, held.index, held.id, held.content_hash, longer)
 
     async def rewrite(self, conversation_id: str, index: int, turn_id: str, was: str, turn: Turn) -> Turn:
         """Replace one turn in its place; raises `MovedError` when it has changed meanwhile."""
@@ -368,6 +408,12 @@ def _folder(cwd: str | None) -> str | None:
 def _closeness(found: Recognition) -> tuple[bool, int]:
     """Rank how a payload continues conversations: one that it goes on with before one it departs from, the later the better."""
     return found.kind not in {"edited", "append"}, found.matched if found.kind != "append" else -1
+
+
+def _is_history(before: list[TurnOutline], found: Recognition, new: list[Turn]) -> bool:
+    """Tell whether turns that depart from a conversation are its history, edited; people may begin twice with the same words."""
+    told = {tuple(outline(turn.messages)) for turn in new[1:]}
+    return found.matched > 0 or (len(new) > 1 and (len(before) == 1 or any(turn.said in told for turn in before[1:])))
 
 
 def _united(before: tuple[_Part, ...], more: tuple[_Part, ...]) -> tuple[_Part, ...]:

@@ -84,7 +84,7 @@ class OpenRequests:
             )
             policy = await self._recorder.policy(info.id)
             sketch = Sketch(request_id=own_id, conversation_id=info.id, head=_told_head(cleaned) if policy.withholds else cleaned)
-            if not self._takes(await self._info(info.id)):
+            if not await self._takes(await self._info(info.id)):
                 return self._passed_over(sketch)
             if await self._turn_ids(own_id, TraceScope(project_ids=(info.project_id,))):
                 msg = f"request {own_id!r} is recorded already: begin another under another id, or delete it first"
@@ -98,7 +98,7 @@ class OpenRequests:
         async with self._alone(own_id):
             known = await self._open(own_id)
             info = await self._info(known.conversation_id)
-            if known.status == "skipped" or not self._takes(info):
+            if known.status == "skipped" or not await self._takes(info):
                 return _skipped(known)
             reading = self._recorder.reading(place_of(None if info is None else info.cwd))
             cleaned = reading.cleaner.payload(body)
@@ -111,6 +111,8 @@ class OpenRequests:
                 sketch = self._withheld(known, piece, cleaned, reading)
                 turns = self._turns(sketch, reading.place)
             recorded = await self._stored(sketch, info, turns)
+            if recorded.status == "skipped":  # somebody said meanwhile that nothing more is to be recorded
+                return recorded
             await self._write(sketch)
             return msgspec.structs.replace(recorded, notes=dict(+reading.notes))
 
@@ -144,17 +146,27 @@ class OpenRequests:
         if known.status == "skipped":
             recorded = await self._drop(known)
         else:
-            try:
-                recorded = await self._recorded(msgspec.structs.replace(known, status=status))
-            except ConflictError:  # a branch inherits the turn: what it says stays, and it is closed where it stands
-                recorded = await self._closed_as_it_stands(known, status)
+            recorded = await self._last_state(known, status)
         await self._store.requests.delete(self._workspace, known.request_id)
         self._skipped.pop(known.request_id, None)
         return recorded
 
+    async def _last_state(self, known: Sketch, status: Closing) -> Recorded:
+        if not await self._takes(await self._info(known.conversation_id)):
+            await self._closed_as_it_stands(known, status)
+            return _skipped(known)
+        try:
+            recorded = await self._recorded(msgspec.structs.replace(known, status=status))
+        except ConflictError:  # a branch inherits the turn: what it says stays
+            return await self._closed_as_it_stands(known, status)
+        if recorded.status == "skipped":
+            await self._closed_as_it_stands(known, status)
+        return recorded
+
     async def _closed_as_it_stands(self, known: Sketch, status: Closing) -> Recorded:
+        """Close a request of which nothing more is recorded; what was recorded of it before stays."""
         turns = await self._held(known.request_id, known.conversation_id)
-        for turn in turns[-1:]:
+        for turn in (one for one in turns if one.status == "open"):
             await self._recorder.rewrite(turn.conversation_id, turn.index, turn.id, turn.content_hash, with_status(unplaced(turn), status))
         ids = tuple(turn.id for turn in turns)
         return Recorded(conversation_id=known.conversation_id, status="replaced", request_id=known.request_id, turn_ids=ids)
@@ -230,8 +242,10 @@ class OpenRequests:
     async def _info(self, conversation_id: str) -> ConversationInfo | None:
         return await self._store.conversations.get(self._workspace, conversation_id)
 
-    def _takes(self, info: ConversationInfo | None) -> bool:
-        return info is not None and NOT_RECORDED_TAG not in info.tags and self._recorder.enabled
+    async def _takes(self, info: ConversationInfo | None) -> bool:
+        if info is None or NOT_RECORDED_TAG in info.tags or not self._recorder.enabled:
+            return False
+        return not (await self._recorder.policy(info.id)).excludes
 
     # What is written
 
@@ -259,8 +273,12 @@ class OpenRequests:
         """Forget a request that is not to be recorded, but for the fact that it began."""
         gone = Sketch(request_id=known.request_id, conversation_id=known.conversation_id, status="skipped")
         await self._write(gone)
-        await self._store.turns.remove(self._workspace, [turn.id for turn in await self._held(known.request_id, known.conversation_id)])
-        return self._passed_over(gone)  # its conversation may be gone, too, and the sketch with it
+        turn_ids = [turn.id for turn in await self._held(known.request_id, known.conversation_id)]
+        await self._store.turns.remove(self._workspace, turn_ids)
+        recorded = self._passed_over(gone)  # its conversation may be gone, too, and the sketch with it
+        if turn_ids or known.status != "skipped":
+            await self._store.erase()
+        return recorded
 
     def _passed_over(self, sketch: Sketch) -> Recorded:
         """Remember, in this process alone, that nothing of a request is to be written."""

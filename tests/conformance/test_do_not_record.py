@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from recollect.clock import ManualClock
-from recollect.errors import NotAllowedError
+from recollect.errors import InputError, NotAllowedError
 from recollect.memory import Memory
 from tests.kit import OpenMemory, configured, said
 from tests.left import places_of, said_in
@@ -78,6 +78,26 @@ async def test_of_an_excluded_project_nothing_is_kept_by_any_door(memory: Memory
     assert left(own) == []
     assert [turn.user for turn in await old.turns()] == ["earlier"], "what was recorded before is still there, and read"
     assert (await own.stats()).conversations == 1
+
+
+async def test_what_was_open_when_a_project_was_excluded_takes_nothing_more(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="shop", external_id="c1")
+    turn = await conversation.begin("before")
+    head = {"project_id": "shop", "chat_meta": {"chat_id": "c1"}}
+    await memory.requests.start("r1", head)
+    await memory.requests.add("r1", "messages", message(0, "asked"))
+    own = configured(memory, projects={"shop": {"exclude": True}})
+    old = await own.load_conversation(conversation.id)
+    await old.finish(await old.add(turn, [{"role": "assistant", "content": WORD}]), [{"role": "assistant", "content": WORD}])
+    assert (await own.requests.add("r1", "messages", message(1, WORD, "assistant"))).status == "skipped"
+    assert (await own.requests.finalize("r1")).status == "skipped"
+    assert (await own.requests.start("r2", {**head, "title": WORD})).status == "skipped"
+    assert (await own.requests.add("r2", "messages", message(0, WORD))).status == "skipped"
+    assert [(turn.user, turn.assistant, turn.status) for turn in await old.turns()] == [
+        ("before", "", "complete"), ("asked", "", "complete")
+    ]  # fmt: skip
+    assert left(own) == []
+    assert (await own.verify()).status == "intact"
 
 
 async def test_other_projects_are_recorded_beside_an_excluded_one(memory: Memory) -> None:
@@ -177,8 +197,19 @@ async def test_a_request_that_comes_in_pieces_takes_nothing_more_once_the_tag_is
     assert (await memory.requests.add("r1", "tool-results", [{"tool_call_id": "t1", "content": WORD}])).status == "skipped"
     assert (await memory.requests.finalize("r1")).status == "skipped"
     conversation = await memory.load_conversation(started.conversation_id)
-    assert [turn.user for turn in await conversation.turns()] == ["before"]
+    assert [(turn.user, turn.status) for turn in await conversation.turns()] == [("before", "complete")]
     assert left(memory) == []
+
+
+async def test_a_request_that_nobody_finalizes_is_closed_with_the_tag_too(memory: Memory, clock: ManualClock) -> None:
+    started = await memory.requests.start("r1", {"project_id": "shop", "chat_meta": {"chat_id": "c1"}})
+    await memory.requests.add("r1", "messages", message(0, "before"))
+    conversation = await memory.load_conversation(started.conversation_id)
+    await conversation.change(tags=[TAG])
+    clock.advance(2 * 3_600)
+    assert (await memory.sweep()).closed == 1
+    assert [(turn.user, turn.status) for turn in await conversation.turns()] == [("before", "failed")]
+    assert (await memory.verify()).status == "intact"
 
 
 async def test_a_branch_of_a_conversation_with_the_tag_has_it_too(memory: Memory) -> None:
@@ -204,6 +235,32 @@ async def test_a_turn_in_which_the_user_says_so_is_not_recorded_by_any_door(memo
     assert (await conversation.begin(marked)).status == "open"
     assert await conversation.turns() == []
     assert left(memory) == []
+
+
+@pytest.mark.parametrize("reason", ["marker", "tag", "project", "everything is off", "tag, and saved later"])
+async def test_a_turn_that_is_not_recorded_goes_on_and_ends_all_the_same(memory: Memory, reason: str) -> None:
+    values: dict[str, Any] = {"projects": {"shop": {"exclude": True}}} if reason == "project" else {}
+    if reason == "everything is off":
+        values = {"agent": {"memory": {"enabled": False}}}
+    if reason == "tag, and saved later":
+        values = {"agent": {"memory": {"persistence": {"auto_save": False}}}}
+    own = configured(memory, **values)
+    conversation = await own.create_conversation(project="shop", tags=[TAG] if reason.startswith("tag") else [])
+    begun = await conversation.begin(f"{WORD} {MARKER}" if reason == "marker" else WORD)
+    if reason.startswith("tag"):
+        await conversation.change(tags=[])
+    kept = await conversation.begin("kept")
+    call = {"id": "t1", "name": WORD, "arguments": {"file_path": WORD}}
+    grown = await conversation.add(begun, [{"role": "assistant", "content": WORD, "tool_calls": [call]}])
+    assert (grown.id, grown.status, grown.assistant) == (begun.id, "open", WORD), "the caller sees what it said"
+    done = await conversation.finish(grown, [{"role": "tool", "tool_call_id": "t1", "content": WORD}], status="failed")
+    assert (done.status, [call.status for call in done.tool_calls]) == ("failed", ["success"])
+    with pytest.raises(InputError, match="only an open turn"):
+        await conversation.add(done, [{"role": "assistant", "content": WORD}])
+    await conversation.finish(kept, [{"role": "assistant", "content": "said"}])
+    assert left(own) == []
+    if reason in {"marker", "tag", "tag, and saved later"}:
+        assert [(turn.user, turn.assistant) for turn in await conversation.turns()] == [("kept", "said")]
 
 
 @pytest.mark.parametrize(
@@ -278,6 +335,14 @@ async def test_when_the_marker_comes_late_what_was_kept_of_the_request_goes(memo
     assert left(own) == []
     assert await own.list_conversations() == [], "a conversation in which nothing was to be recorded is none"
     assert (await own.verify()).status == "intact"
+
+
+async def test_what_was_kept_of_a_dropped_request_is_off_the_disk_at_once(memory: Memory) -> None:
+    await memory.record(payload("before", "kept", request_id="r0"))
+    await memory.requests.start("r1", {"project_id": "shop", "chat_meta": {"chat_id": "c1"}})
+    await memory.requests.add("r1", "messages", message(1, WORD, "assistant"))
+    await memory.requests.add("r1", "messages", message(0, MARKER))
+    assert left(memory) == []
 
 
 async def test_a_dropped_request_leaves_the_rest_of_its_conversation(memory: Memory) -> None:

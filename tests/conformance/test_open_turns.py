@@ -8,7 +8,7 @@ import pytest
 
 from recollect.errors import InputError, NotFoundError, StoreUnavailableError
 from recollect.memory import Memory
-from tests.kit import OpenMemory
+from tests.kit import OpenMemory, configured
 
 
 async def test_a_turn_grows_message_by_message_and_is_finished_once(memory: Memory) -> None:
@@ -28,6 +28,32 @@ async def test_a_turn_grows_message_by_message_and_is_finished_once(memory: Memo
         await conversation.finish(done)
     assert (await memory.search("Looking")).hits[0].turn_index == 0
     assert (await memory.verify()).status == "intact"
+
+
+async def test_what_messages_bring_beside_their_words_is_kept(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    turn = await conversation.begin("Fix it")
+    call = {"id": "t", "function": {"name": "create_textdoc", "arguments": '{"path": "a.py", "content": "x = 1"}'}}
+    asked = {"role": "assistant", "content": "I write", "tool_calls": [call], "checkpoints": [{"commit_hash": "ae09"}]}
+    turn = await conversation.add(turn, [{"role": "context_file", "content": [{"file_name": "b.py", "file_content": "y"}]}])
+    turn = await conversation.add(turn, [asked])
+    await conversation.finish(turn, [{"role": "tool", "tool_call_id": "t", "content": "done"}])
+    (done,) = await conversation.turns()
+    assert [(change.file_path, change.tool_call_id) for change in done.changes] == [("a.py", "t")]
+    assert [part.file_path for part in done.context_files] == ["b.py"]
+    assert [part.git_hash for part in done.checkpoints] == ["ae09"]
+    assert (await memory.verify()).status == "intact"
+
+
+async def test_the_files_a_call_touched_stay_where_its_arguments_are_not_kept(memory: Memory) -> None:
+    own = configured(memory, projects={"*": {"privacy": "summary"}})
+    conversation = await own.create_conversation(project="p")
+    turn = await conversation.begin("Fix it")
+    call = {"id": "t", "function": {"name": "Read", "arguments": '{"file_path": "a.py"}'}}
+    turn = await conversation.add(turn, [{"role": "assistant", "content": "Looking", "tool_calls": [call]}])
+    await conversation.finish(turn, [{"role": "tool", "tool_call_id": "t", "content": "x = 1"}])
+    (done,) = await conversation.turns()
+    assert [[access.path for access in call.accessed] for call in done.tool_calls] == [["a.py"]]
 
 
 async def test_an_open_turn_survives_its_process(memory: Memory, reopen: OpenMemory) -> None:

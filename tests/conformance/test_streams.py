@@ -15,6 +15,7 @@ from recollect.capture.sketch import Piece
 from recollect.clock import CountedIds, ManualClock
 from recollect.config import Settings
 from recollect.errors import ConflictError, InputError, NotFoundError, TooLargeError
+from recollect.identity import content_hash
 from recollect.memory import Memory
 from recollect.model import Turn
 from recollect.store import Store
@@ -284,6 +285,17 @@ async def test_what_a_tool_gave_may_come_before_the_call_and_the_message_that_ma
     assert (joined.message_id, len(turn.tool_calls)) == (turn.messages[1].id, 1)
 
 
+async def test_a_file_may_come_before_anything_was_said(memory: Memory) -> None:
+    file = {"role": "context_file", "content": [{"file_name": "a.py", "file_content": "x = 1"}], "sequence": 1}
+    for request_id, own in (("r1", memory), ("r2", configured(memory, projects={"*": {"privacy": "summary"}}))):
+        await stream(own, request_id, [("messages", {"messages": [file]})])
+        assert [part.file_path for part in (await turn_of(own, request_id)).context_files] == ["a.py"]
+        await own.requests.add(request_id, *says(0, f"Fix {request_id}"))
+        await own.requests.finalize(request_id)
+        turn = await turn_of(own, request_id)
+        assert (turn.user, len(turn.messages), turn.context_files[0].content_hash) == (f"Fix {request_id}", 1, content_hash("x = 1"))
+
+
 # Several at once
 
 
@@ -352,6 +364,98 @@ async def test_a_piece_with_the_whole_history_records_what_is_new_in_it(memory: 
     assert [(turn.request_id, turn.user, turn.assistant) for turn in turns] == [
         ("r1", "one", "answer one"), ("r2", "two", "answer two")
     ]  # fmt: skip
+
+
+def history(*texts: str) -> list[Sent]:
+    return [says(n, text) for n, text in enumerate(texts)]
+
+
+async def whole_history(memory: Memory) -> list[tuple[str | None, str, str]]:
+    (info,) = await memory.list_conversations()
+    turns = await (await memory.load_conversation(info.id)).turns()
+    return [(turn.request_id, turn.user, turn.assistant) for turn in turns]
+
+
+async def test_a_history_that_makes_an_earlier_turn_grow_does_not_double_it(memory: Memory) -> None:
+    file: Sent = ("context", {"context_files": [{"file_path": "a.py"}]})
+    await stream(memory, "r1", [*history("one", "answer one"), file])
+    await memory.requests.finalize("r1")
+    pieces = [
+        says(0, "one"),
+        says(1, "answer one"),
+        says(2, "and more", "assistant"),
+        says(3, "two", "user"),
+        says(4, "answer two", "assistant"),
+    ]
+    for request_id, order in (("r2", pieces), ("r3", [*pieces[::-1], says(5, "three", "user"), says(6, "answer three", "assistant")])):
+        await stream(memory, request_id, order)
+        await memory.requests.finalize(request_id)
+    assert await whole_history(memory) == [
+        ("r1", "one", "answer one\n\nand more"), ("r2", "two", "answer two"), ("r3", "three", "answer three")
+    ]  # fmt: skip
+    assert [part.file_path for part in (await turn_of(memory, "r1")).context_files] == ["a.py"]
+    assert (await memory.verify()).status == "intact"
+
+
+async def test_a_request_that_only_goes_on_with_the_last_turn_takes_it_over(memory: Memory) -> None:
+    call = {"id": "t1", "function": {"name": "cat", "arguments": '{"paths": "a.py"}'}}
+    asked = says(1, "I look", tool_calls=[call])
+    await stream(memory, "r1", [says(0, "one"), asked, ("checkpoints", {"checkpoints": [{"git_hash": "ae09"}]})])
+    await memory.requests.finalize("r1")
+    answered = says(2, "x = 1", "tool", tool_call_id="t1")
+    await stream(memory, "r2", [says(0, "one"), asked, answered, says(3, "done")])
+    await memory.requests.finalize("r2")
+    assert await whole_history(memory) == [("r2", "one", "I look\n\ndone")]
+    turn = await turn_of(memory, "r2")
+    assert ([call.status for call in turn.tool_calls], [one.git_hash for one in turn.checkpoints]) == (["success"], ["ae09"])
+    await stream(memory, "r3", [says(0, "two"), says(1, "answer two")])
+    await memory.requests.finalize("r3")
+    assert [user for _, user, _ in await whole_history(memory)] == ["one", "two"]
+    assert (await memory.verify()).status == "intact"
+
+
+@pytest.mark.parametrize("known", [("one", "answer one"), ("zero", "answer zero", "one", "answer one"), ("one", "answer one", "x", "y")])
+async def test_a_history_in_which_an_earlier_turn_was_edited_takes_its_place(memory: Memory, known: tuple[str, ...]) -> None:
+    for n in range(0, len(known), 2):
+        await stream(memory, f"k{n}", history(*known[: n + 2]))
+        await memory.requests.finalize(f"k{n}")
+    edited = ["answer one, edited" if text == "answer one" else text for text in known]
+    await stream(memory, "r", history(*edited, "two", "answer two")[::-1])
+    assert len(await whole_history(memory)) > len(edited) // 2, "what another request said stays until this one is whole"
+    await memory.requests.finalize("r")
+    told = [(user, answer) for _, user, answer in await whole_history(memory)]
+    assert told == list(zip([*edited, "two"][::2], [*edited, "two", "answer two"][1::2], strict=True))
+    assert (await memory.verify()).status == "intact"
+
+
+async def test_a_history_that_is_known_adds_its_last_turn_alone(memory: Memory) -> None:
+    for n in (2, 4):
+        await stream(memory, f"r{n}", history("one", "answer one", "two", "answer two")[:n])
+        await memory.requests.finalize(f"r{n}")
+    await stream(memory, "again", history("one", "answer one", "two", "answer two"))
+    await memory.requests.finalize("again")
+    assert [user for _, user, _ in await whole_history(memory)] == ["one", "two", "two"]
+
+
+async def test_the_same_words_again_are_no_edited_history(memory: Memory) -> None:
+    for n in range(3):
+        await stream(memory, f"r{n}", history("go on", f"answer {n}"))
+        await memory.requests.finalize(f"r{n}")
+    assert [answer for _, _, answer in await whole_history(memory)] == ["answer 0", "answer 1", "answer 2"]
+
+
+async def test_a_turn_that_a_branch_shows_or_another_request_still_tells_stays(memory: Memory) -> None:
+    await stream(memory, "r1", history("one", "answer one"))
+    await stream(memory, "r2", history("one", "answer one, edited", "two", "answer two"))
+    await memory.requests.finalize("r2")
+    assert [user for _, user, _ in await whole_history(memory)] == ["one", "one", "two"]
+    await memory.requests.finalize("r1")
+    (info,) = await memory.list_conversations()
+    branch = await (await memory.load_conversation(info.id)).branch(from_turn=0)
+    await stream(memory, "r3", history("one", "answer one, edited", "two", "answer two", "three", "answer three"))
+    await memory.requests.finalize("r3")
+    assert [turn.assistant for turn in await branch.turns()] == ["answer one"]
+    assert (await memory.verify()).status == "intact"
 
 
 async def test_a_message_under_the_same_sequence_takes_the_place_of_the_first(memory: Memory) -> None:

@@ -15,7 +15,7 @@ from recollect.capture.definitions import is_comment, language_of, nearest_defin
 from recollect.capture.diffs import FileDiff, edit_hunk, parse_diff, render
 from recollect.capture.edits import edits_of_call, is_editing, line_number, whole_file
 from recollect.identity import content_hash
-from recollect.limits import DIFF_CHARS_MAX, SUMMARY_CHARS_MAX
+from recollect.limits import DIFF_CHARS_MAX, PATH_CHARS_MAX, SUMMARY_CHARS_MAX
 from recollect.model import CodeChange
 from recollect.text import MARK, cut, shorten
 
@@ -29,10 +29,13 @@ if TYPE_CHECKING:
 CHANGES_PER_CALL_MAX = 500
 HIGH_LINES_MIN = 101
 LOW_LINES_MAX = 2
+RENAMED = "renamed from "
 
 _replace = msgspec.structs.replace
 _decoder = json.JSONDecoder()
 _NESTED_TEXTS_MAX = 2
+_BESIDE_CHARS_MIN = 20
+_BRACKETS = str.maketrans("()", "[]")  # where a parenthesis was cut off
 _ACTIONS: dict[str, ChangeType] = {"add": "created", "remove": "deleted", "rename": "renamed", "edit": "updated"}
 _VERBS = {"created": "created", "deleted": "deleted", "renamed": "renamed"}
 _CUT = re.compile(re.escape(MARK).replace(r"\{shown\}", r"(\d{1,12})").replace(r"\{total\}", r"\d{1,12}"))
@@ -223,13 +226,30 @@ def severity_of(change: CodeChange, changed: Sequence[str] | None) -> str | None
     return "low" if count <= LOW_LINES_MAX else "medium"
 
 
+def rename_summary(path: str, beside: str) -> str:
+    """Say where a file was before, which `trace` follows: the path whole, and beside it what there is room for."""
+    told = RENAMED + path[:PATH_CHARS_MAX]
+    room = SUMMARY_CHARS_MAX - len(told) - len(" ()")
+    if not beside or room < min(len(beside), _BESIDE_CHARS_MIN):
+        return told
+    short = shorten(beside, room)
+    return f"{told} ({short if short.count('(') == short.count(')') else short.translate(_BRACKETS)})"
+
+
+def long_path_before(summary: str | None) -> str | None:
+    """Return the path that a rename's summary names, where it is too long to leave room for anything else."""
+    if summary is None or not summary.startswith(RENAMED) or not summary.isprintable():
+        return None
+    return summary.removeprefix(RENAMED) if SUMMARY_CHARS_MAX < len(summary) <= len(RENAMED) + PATH_CHARS_MAX else None
+
+
 def _summary(change: CodeChange, renamed_from: str | None) -> str:
-    """Sum up in a phrase: `edited login_user (+3 −1)`, `created auth.py (+30)`, `renamed from src/a.py`, which `trace` follows."""
+    """Sum up in a phrase: `edited login_user (+3 −1)`, `created auth.py (+30)`, `renamed from src/a.py`."""
     name = change.file_path.rpartition("/")[2] or change.file_path
     verb = _VERBS.get(change.change_type, "edited")
     subject = (change.function_name or name) if verb == "edited" else name
-    if renamed_from and verb == "renamed":
-        subject = f"from {renamed_from}"
     counts = [f"{sign}{count}" for sign, count in (("+", change.lines_added), ("−", change.lines_removed)) if count]
+    if renamed_from and verb == "renamed":
+        return rename_summary(renamed_from, " ".join(counts))
     ending = f" ({' '.join(counts)})" if counts else ""
     return shorten(f"{verb} {subject}", SUMMARY_CHARS_MAX - len(ending)) + ending

@@ -43,10 +43,11 @@ class Hunk(msgspec.Struct, frozen=True):
 
     @property
     def new_range(self) -> tuple[int, int] | None:
-        """The first and last line it takes up in the new file; None where that is unknown, or there is no new file."""
-        if not self.new_start:
+        """The first and last line it takes up in the new file, or the line behind what it removed; None where that is unknown."""
+        kept = sum(line[:1] != "-" for line in self.lines)
+        if self.new_start is None or (kept and not self.new_start):
             return None
-        return self.new_start, self.new_start + max(sum(line[:1] != "-" for line in self.lines), 1) - 1
+        return (self.new_start, self.new_start + kept - 1) if kept else (self.new_start + 1, self.new_start + 1)
 
 
 class FileDiff(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,8 +97,8 @@ def edit_hunk(before: str, after: str, start: int | None = None) -> Hunk:
     lines = [" " + line for line in old[:head]]
     lines += _compared(old[head : len(old) - tail], new[head : len(new) - tail])
     lines += [" " + line for line in old[len(old) - tail :]]
-    before_start = start - 1 if start and not old else start  # as git counts: the line after which something is put in
-    return Hunk(lines=tuple(lines), old_start=before_start, new_start=start)
+    old_start, new_start = (start - 1 if start and not side else start for side in (old, new))  # as git counts: the line before nothing
+    return Hunk(lines=tuple(lines), old_start=old_start, new_start=new_start)
 
 
 def _compared(old: list[str], new: list[str]) -> list[str]:

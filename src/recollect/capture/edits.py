@@ -132,7 +132,7 @@ def _by_lines(arguments: _Arguments, _: str) -> Iterable[FileDiff]:
         match = matches[n] if n < len(matches) else None
         lines = lines_of(text.removeprefix("\n") if n else text)
         start = int(match[1] or 1) if match and match[0] else None
-        new_start = None if start is None else max(start + moved, 1)
+        new_start = None if start is None else max(start + moved, 1) - (not lines)
         hunks.append(Hunk(lines=tuple("+" + line for line in lines), old_start=start, new_start=new_start))
         if match and start is not None:
             end = int(match[3]) if match[3] else start

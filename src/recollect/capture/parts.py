@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from recollect.capture.changes import completed
+from recollect.capture.changes import completed, rename_summary
 from recollect.capture.shapes import as_float, as_id, as_int, as_text
+from recollect.identity import content_hash
 from recollect.limits import NAME_CHARS_MAX, PATH_CHARS_MAX, SUMMARY_CHARS_MAX, SYMBOLS_MAX
 from recollect.model import Checkpoint, CodeChange, ContextFile
 from recollect.text import shorten
@@ -25,6 +26,7 @@ def read_context_file(item: dict[str, Any], time: datetime | None, reading: Read
         return None
     usefulness = _usefulness(item.get("usefulness"), reading)
     symbols = cast("list[Any]", item.get("symbols")) if isinstance(item.get("symbols"), list) else []
+    text = item.get("file_content")
     return ContextFile(
         file_path=path,
         line_start=as_int(item.get("line_start", item.get("line1"))),
@@ -32,7 +34,7 @@ def read_context_file(item: dict[str, Any], time: datetime | None, reading: Read
         usefulness=usefulness,
         source=short_name(item.get("source")),
         symbols=tuple(str(symbol)[:NAME_CHARS_MAX] for symbol in symbols[:SYMBOLS_MAX] if isinstance(symbol, str)),
-        content_hash=short_name(item.get("content_hash")),
+        content_hash=short_name(item.get("content_hash")) or (content_hash(text) if isinstance(text, str) else None),
         language=short_name(item.get("language")),
         timestamp=reading.time(item.get("timestamp")) or time,
     )
@@ -56,12 +58,15 @@ def read_change(item: dict[str, Any], time: datetime | None, reading: Reading) -
         return None
     summary, diff = as_text(item.get("change_summary")), as_text(item.get("diff"))
     before = as_text(item.get("renamed_from") or item.get("old_path"))
-    if before and (located := reading.place.locate(before)):
-        summary = f"renamed from {located}" + (f" ({summary})" if summary else "")
+    located = reading.place.locate(before) if before else ""
+    if located and located.isprintable():
+        summary = rename_summary(located, summary or "")
+    elif summary:
+        summary = shorten(summary, SUMMARY_CHARS_MAX)
     change = CodeChange(
         file_path=path,
         change_type=short_name(item.get("change_type")) or ("renamed" if before else "updated"),
-        change_summary=shorten(summary, SUMMARY_CHARS_MAX) if summary else None,
+        change_summary=summary,
         git_commit=short_name(item.get("git_commit")),
         line_start=as_int(item.get("line_start")),
         line_end=as_int(item.get("line_end")),

@@ -13,7 +13,7 @@ from recollect.capture.clean import Cleaner
 from recollect.capture.parts import read_change, read_checkpoint, read_context_file, short_name
 from recollect.capture.paths import place_of
 from recollect.capture.reading import Reading
-from recollect.capture.shapes import RawCall, as_bool, as_id, as_int, as_text, read_call, read_message
+from recollect.capture.shapes import RawCall, as_bool, as_id, as_int, as_text, read_call, read_message, token_counts
 from recollect.capture.turns import build_turns, with_status
 from recollect.clock import SystemClock
 from recollect.errors import InputError
@@ -60,7 +60,7 @@ def read_payload(document: object, reading: Reading) -> Payload:
     if not turns:
         msg = "the payload holds no message: send at least one under 'messages'"
         raise InputError(msg)
-    turns = _with_parts(turns, record, sent_at, reading)
+    turns = _with_usage(_with_parts(turns, record, sent_at, reading), record)
     for key in ("request_id", "project_id", "title", "agent", "cwd", "chat_id", "conversation_id"):
         reading.notes["fields_unreadable"] += record.get(key) is not None and as_id(record[key]) is None and record[key] != ""
     request_id = as_id(record.get("request_id"))
@@ -209,13 +209,17 @@ def with_parts(
 ) -> Turn:
     """Return the turn with its context files, changes and checkpoints read from clean records.
 
-    A change that is told takes the place of what was worked out from its tool call, or from another one's edit of its file.
+    A change that is told takes the place of what was worked out from its tool call, or from another one's edit of its file;
+    a record that says from what it is `derived` was worked out before.
     """
     if not (context_files or changes or checkpoints):
         return turn
-    told = read_parts(changes, lambda item: read_change(item, time, reading), "code_changes", reading)
-    calls, paths = {change.tool_call_id for change in told}, {change.file_path for change in told}
-    own = tuple(change for change in turn.changes if change.tool_call_id not in calls and change.file_path not in paths)
+    told, derived = (
+        read_parts(items, lambda item: read_change(item, time, reading), "code_changes", reading)
+        for items in ([one for one in changes if not _is_derived(one)], [one for one in changes if _is_derived(one)])
+    )
+    calls, paths = {change.tool_call_id for change in told} - {None}, {change.file_path for change in told}
+    own = tuple(change for change in (*turn.changes, *derived) if change.tool_call_id not in calls and change.file_path not in paths)
     return msgspec.structs.replace(
         turn,
         context_files=turn.context_files
@@ -223,6 +227,23 @@ def with_parts(
         changes=told + own,
         checkpoints=turn.checkpoints + read_parts(checkpoints, lambda item: read_checkpoint(item, time, reading), "checkpoints", reading),
     )
+
+
+def _is_derived(change: dict[str, Any]) -> bool:
+    return change.get("derived") in ("call", "diff")
+
+
+def _with_usage(turns: list[Turn], record: dict[str, Any]) -> list[Turn]:
+    """Give the last turn the tokens of the model's response, where its messages do not tell theirs."""
+    response = record.get("model_response")
+    asked, answered = token_counts(cast("dict[str, Any]", response).get("usage") if isinstance(response, dict) else None)
+    last = turns[-1]
+    counted = msgspec.structs.replace(
+        last,
+        prompt_tokens=asked if last.prompt_tokens is None else last.prompt_tokens,
+        completion_tokens=answered if last.completion_tokens is None else last.completion_tokens,
+    )
+    return [*turns[:-1], counted]
 
 
 def _with_request(turn: Turn, ordinal: int, request_id: str | None, record: dict[str, Any], meta: dict[str, Any]) -> Turn:

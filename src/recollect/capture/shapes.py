@@ -139,11 +139,15 @@ def _read_item(record: dict[str, Any], block: str, notes: Counter[str]) -> RawMe
 
 
 def _read_usage(usage: object, message: RawMessage) -> None:
-    if not isinstance(usage, dict):
-        return
-    counts = cast("dict[str, Any]", usage)
-    message.token_count = as_int(_first(counts, "completion_tokens", "output_tokens")) or message.token_count
-    message.prompt_tokens = as_int(_first(counts, "prompt_tokens", "input_tokens")) or message.prompt_tokens
+    asked, answered = token_counts(usage)
+    message.token_count = answered or message.token_count
+    message.prompt_tokens = asked or message.prompt_tokens
+
+
+def token_counts(usage: object) -> tuple[int | None, int | None]:
+    """Return how many tokens were asked with and answered with, under the names that vendors use for them."""
+    counts = cast("dict[str, Any]", usage) if isinstance(usage, dict) else {}
+    return as_int(_first(counts, "prompt_tokens", "input_tokens")), as_int(_first(counts, "completion_tokens", "output_tokens"))
 
 
 def _add_reasoning(message: RawMessage, record: dict[str, Any]) -> None:

@@ -7,11 +7,12 @@ same key takes its place, and the order of arrival does not matter. All values a
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
-from recollect.capture.shapes import as_id, as_int, as_text
+from recollect.capture.shapes import as_id, as_int, as_text, read_message
 from recollect.capture.turns import canonical
 from recollect.errors import InputError, TooLargeError
 from recollect.identity import content_hash
@@ -135,9 +136,9 @@ def _file_key(item: _Record) -> str:
 
 def _change_key(item: _Record) -> str:
     own = as_id(item.get("diff_chunk_id") or item.get("id"))
-    if own is not None:
-        return own
-    return canonical([item.get("file_path"), item.get("tool_call_id"), item.get("line_start"), item.get("change_type")])
+    if own is None:
+        own = canonical([item.get("file_path"), item.get("tool_call_id"), item.get("line_start"), item.get("change_type")])
+    return own if item.get("derived") is None else f"~{item['derived']} {own}"  # what is told does not take its place, nor it theirs
 
 
 def _checkpoint_key(item: _Record) -> str:
@@ -170,10 +171,10 @@ def payload_of(sketch: Sketch) -> dict[str, Json]:
     return {
         **sketch.head,
         "request_id": sketch.request_id,
-        "messages": messages or [{"role": "assistant", "content": ""}],
+        "messages": messages if _says(messages) else [{"role": "assistant", "content": ""}, *messages],
         "tool_calls": loose,
         "context_files": list(sketch.context.values()),
-        "code_changes": [change for change in sketch.changes.values() if not _failed(change, sketch)],
+        "code_changes": _changes(sketch),
         "checkpoints": list(sketch.checkpoints.values()),
         "model_response": sketch.response,
     }
@@ -184,10 +185,26 @@ def _place(message: _Record) -> float:
     return math.inf if sequence is None else sequence
 
 
-def _failed(change: _Record, sketch: Sketch) -> bool:
-    """Tell whether a change was worked out from the arguments of a call that came to nothing."""
-    result = sketch.results.get(str(change.get("tool_call_id")), {})
-    return change.get("derived") is True and (result.get("success") is False or result.get("tool_failed") is True)
+def _says(messages: list[_Record]) -> bool:
+    """Tell whether a message is one of a turn of its own, and not only a file that was given with one."""
+    return any((read := read_message(message, Counter())) is not None and read.role != "context_file" for message in messages)
+
+
+def _changes(sketch: Sketch) -> list[_Record]:
+    """Return the changes but those worked out from the arguments of a call that came to nothing, or whose diff is there."""
+    shown = {change.get("tool_call_id") for change in sketch.changes.values() if change.get("derived") == "diff"} - {None}
+    gone = shown | _failed_calls(sketch)
+    return [one for one in sketch.changes.values() if one.get("derived") != "call" or one.get("tool_call_id") not in gone]
+
+
+def _failed_calls(sketch: Sketch) -> set[str]:
+    """Return the ids of the calls of which a result, a message or the call itself says that they failed."""
+    told = [*sketch.results.values(), *sketch.calls.values()]
+    for message in sketch.messages.values():
+        made = message.get("tool_calls")
+        told += [message] if message.get("role") == "tool" else []
+        told += [call for call in cast("list[Any]", made) if isinstance(call, dict)] if isinstance(made, list) else []
+    return {_call_key(one) for one in told if one.get("success") is False or one.get("tool_failed") is True}
 
 
 def _joined(own: str, call: _Record, result: _Record | None) -> _Record:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from recollect.capture.changes import changes_of_chunks
+from recollect.capture.changes import changes_of_chunks, long_path_before
 from recollect.capture.engine import context_records
 from recollect.capture.parts import read_change
 from recollect.capture.shapes import RawCall, RawMessage, as_float, as_id, as_int, as_text, read_call, read_message
@@ -97,7 +97,7 @@ def _change(change: CodeChange) -> CodeChange:
     return _replace(
         change,
         change_type=_named(change.change_type),
-        change_summary=None if change.change_summary is None else shorten(change.change_summary, SUMMARY_CHARS_MAX),
+        change_summary=_summed_up(change.change_summary),
         git_commit=_reference(change.git_commit),
         function_name=_name(change.function_name),
         code_before_hash=_reference(change.code_before_hash),
@@ -108,6 +108,12 @@ def _change(change: CodeChange) -> CodeChange:
         tool_call_id=_id(change.tool_call_id),
         diff_chunk_id=_id(change.diff_chunk_id),
     )
+
+
+def _summed_up(summary: str | None) -> str | None:
+    if summary is None or long_path_before(summary) is not None:
+        return summary
+    return shorten(summary, SUMMARY_CHARS_MAX)
 
 
 def _context_file(part: ContextFile) -> ContextFile:
@@ -224,7 +230,8 @@ def _messages_piece(items: list[_Item], reading: Reading) -> list[tuple[Piece, l
         if raw is None:
             continue
         for call_id, chunks in raw.chunks:
-            calls_changes += [_plain(one, reading) for one in changes_of_chunks(chunks, reading.place, tool_call_id=call_id, time=None)]
+            shown = changes_of_chunks(chunks, reading.place, tool_call_id=call_id, time=None)
+            calls_changes += [_plain(one, reading) | {"derived": "diff"} for one in shown]
         calls, made = _calls_piece([({}, call) for call in raw.calls], reading)
         calls_changes += made
         answers = [_answer(result, reading) for result in raw.results]
@@ -282,7 +289,7 @@ def _calls_piece(read: Iterable[tuple[_Item, RawCall | None]], reading: Reading)
         place = _known(message_sequence=as_int(item.get("message_sequence")))
         calls.append({**_call_item(raw, call), **_ids(item, "id", "tool_call_id", "call_id"), **place})
         several = len(made) > 1  # they cannot all go by the id of one chunk
-        changes += [_plain(_replace(change, diff_chunk_id=None) if several else change, reading) | {"derived": True} for change in made]
+        changes += [_plain(_replace(change, diff_chunk_id=None) if several else change, reading) | {"derived": "call"} for change in made]
     return calls, changes
 
 
@@ -347,10 +354,16 @@ def _answer(result: RawResult, reading: Reading) -> _Item:
 def _plain(change: CodeChange, reading: Reading) -> _Item:
     """Return a change as a record that is read again to the same change: with a path that says where it lies."""
     plain = msgspec.to_builtins(_change(change))
-    root = reading.place.root
-    if root is not None and not change.file_path.startswith(("/", "~")):
-        plain["file_path"] = f"{root.rstrip('/')}/{change.file_path}"
+    plain["file_path"] = _rooted(change.file_path, reading)
+    before = long_path_before(change.change_summary)
+    if before is not None:
+        plain |= {"renamed_from": _rooted(before, reading), "change_summary": None}
     return {name: value for name, value in plain.items() if value not in {None, ""}}
+
+
+def _rooted(path: str, reading: Reading) -> str:
+    root = reading.place.root
+    return path if root is None or path.startswith(("/", "~")) else f"{root.rstrip('/')}/{path}"
 
 
 def _known(**fields: Json) -> _Item:

@@ -10,11 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.capture.changes import CHANGES_PER_CALL_MAX, changes_of_call, changes_of_chunks, completed, severity_of
+from recollect.capture.clean import Cleaner
+from recollect.capture.parts import read_change
 from recollect.capture.paths import Place
+from recollect.capture.reading import Reading
+from recollect.capture.secrets import default_redactor
+from recollect.capture.withholding import withheld
 from recollect.identity import content_hash
 from recollect.limits import DIFF_CHARS_MAX, SUMMARY_CHARS_MAX
-from recollect.model import CodeChange
+from recollect.model import CodeChange, Turn
 from recollect.text import cut
+from recollect.trace.lines import renamed_from
 
 HERE = Place(root="/p", cwd="/p")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -184,7 +190,7 @@ def test_a_call_that_failed_makes_no_change() -> None:
         (chunk(lines_add="a\nb\n"), ("created", "a.py", 1, 2, 2, 0, "new file\n@@ -0,0 +1,2 @@\n+a\n+b")),
         (chunk(line1=0, lines_add="a"), ("created", "a.py", 1, 1, 1, 0, "new file\n@@ -0,0 +1,1 @@\n+a")),
         (chunk(line1=9, lines_add="a\n"), ("updated", "a.py", 9, 9, 1, 0, "@@ -8,0 +9,1 @@\n+a")),
-        (chunk(line1=9, line2=11, lines_remove="a\nb\n"), ("updated", "a.py", 9, 9, 0, 2, "@@ -9,2 +9,0 @@\n-a\n-b")),
+        (chunk(line1=9, line2=11, lines_remove="a\nb\n"), ("updated", "a.py", 9, 9, 0, 2, "@@ -9,2 +8,0 @@\n-a\n-b")),
         (chunk(file_action="add", line1=None, lines_add="a\n"), ("created", "a.py", 1, 1, 1, 0, "new file\n@@ -0,0 +1,1 @@\n+a")),
         (chunk(file_action="remove", lines_remove="a\nb\n"),
          ("deleted", "a.py", None, None, 0, 2, "deleted file\n@@ -1,2 +0,0 @@\n-a\n-b")),
@@ -342,6 +348,36 @@ def test_summaries_are_short() -> None:
     assert change.change_summary is not None
     assert len(change.change_summary) <= SUMMARY_CHARS_MAX
     assert change.change_summary.endswith("… (+1 −1)")
+
+
+@pytest.mark.parametrize("summary", ["", "because of " + "(many) " * 90])
+def test_the_path_a_file_had_is_never_cut(summary: str) -> None:
+    before = "src/" + "x" * 296
+    told = {"file_path": "b.py", "change_type": "renamed", "renamed_from": before, "change_summary": summary}
+    reading = Reading(Cleaner(default_redactor()), NOW, HERE)
+    changes = [read_change(told, NOW, reading), one("mv", {"source": f"/p/{before}", "destination": "/p/b.py"})]
+    for change in changes:
+        assert change is not None
+        assert renamed_from(change.change_type, change.change_summary) == before
+        assert renamed_from("renamed", withheld(Turn(changes=(change,))).changes[0].change_summary) == before
+
+
+def test_what_is_said_beside_a_path_is_cut_instead() -> None:
+    before = "src/" + "x" * 100
+    for beside in ("short", "words " * 90, "(many) " * 90, "open ( " * 90):
+        told = {"file_path": "b.py", "change_type": "renamed", "old_path": before, "change_summary": beside}
+        change = read_change(told, NOW, Reading(Cleaner(default_redactor()), NOW, HERE))
+        assert change is not None
+        assert len(change.change_summary or "") <= SUMMARY_CHARS_MAX
+        assert renamed_from("renamed", change.change_summary) == before
+        assert beside[:5] in (change.change_summary or "").replace("[", "(").replace("]", ")")
+
+
+def test_lines_that_are_replaced_by_nothing_are_counted_as_git_counts_them() -> None:
+    change = one("update_textdoc_by_lines", {"path": "/p/a.py", "content": "", "ranges": "4:6"})
+    assert (change.line_start, change.line_end) == (4, 4)
+    assert change.diff is not None
+    assert change.diff.startswith("@@ -4,0 +3,0 @@")
 
 
 text = st.one_of(

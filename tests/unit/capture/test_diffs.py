@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from difflib import unified_diff
 
 import pytest
 from hypothesis import given
@@ -111,7 +112,7 @@ def test_a_git_diff_of_several_files_is_read_file_by_file() -> None:
     assert (first.old_start, first.new_start, first.section) == (10, 10, "def login_user(name):")
     assert [hunk.new_range for hunk in diffs[0].hunks] == [(10, 14), (41, 41)]
     assert diffs[1].renamed_from == "old.py"
-    assert diffs[3].hunks[0].new_range is None
+    assert diffs[3].hunks[0].new_range == (1, 1), "a change that deletes its file has no lines, whatever its hunks say"
 
 
 def test_plain_diffs_are_read_without_gits_headers() -> None:
@@ -169,6 +170,19 @@ def test_lines_that_two_texts_share_are_context() -> None:
     assert edit_hunk("a\na", "a").lines == (" a", "-a")
     assert edit_hunk("", "a", 5) == Hunk(lines=("+a",), old_start=4, new_start=5)
     assert edit_hunk("a", "") == Hunk(lines=("-a",))
+
+
+def test_a_removal_is_counted_as_git_counts_it() -> None:
+    assert edit_hunk("a\nb\n", "", 9) == Hunk(lines=("-a", "-b"), old_start=9, new_start=8)
+    assert edit_hunk("a", "", 1) == Hunk(lines=("-a",), old_start=1, new_start=0)
+    assert edit_hunk("a\nb", "a", 9) == Hunk(lines=(" a", "-b"), old_start=9, new_start=9)
+    old, new = [f"l{n}" for n in range(1, 13)], [f"l{n}" for n in range(1, 13) if n not in {9, 10}]
+    (git,) = parse_unified("\n".join(unified_diff(old, new, "a/x", "b/x", n=0, lineterm="")))
+    assert git.hunks == (edit_hunk("l9\nl10\n", "", 9),)
+
+
+def test_what_is_removed_leaves_the_line_that_came_after_it() -> None:
+    assert [edit_hunk("a", "", start).new_range for start in (9, 1, None)] == [(9, 9), (1, 1), None]
 
 
 def test_long_texts_are_counted_plainly() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from recollect.capture.clean import Cleaner
@@ -10,6 +11,7 @@ from recollect.capture.payload import Payload, read_payload
 from recollect.capture.reading import Reading
 from recollect.capture.secrets import default_redactor
 from recollect.errors import InputError
+from recollect.identity import content_hash
 from tests.kit import START, said
 
 
@@ -39,6 +41,40 @@ def test_a_missing_usefulness_keeps_the_context_file_as_unknown() -> None:
     ]
     payload, _ = read({"messages": said("a"), "context_files": files})
     assert [part.usefulness for part in payload.turns[0].context_files] == [None, None, 0.92, 0.0]
+
+
+@pytest.mark.parametrize("name", ["context_files", "context"])
+def test_the_text_of_a_context_file_is_hashed_and_not_kept(name: str) -> None:
+    files = [{"file_path": "a.py", "file_content": "x = 1"}, {"file_path": "b.py", "file_content": "y", "content_hash": "sha256:given"}]
+    payload, _ = read({"messages": said("a"), name: files})
+    assert [part.content_hash for part in payload.turns[0].context_files] == [content_hash("x = 1"), "sha256:given"]
+    assert "x = 1" not in msgspec.json.encode(payload).decode()
+
+
+@pytest.mark.parametrize("names", [("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens")])
+def test_the_usage_of_the_response_counts_the_tokens_of_its_turn(names: tuple[str, str]) -> None:
+    usage = dict(zip(names, (900, 80), strict=True))
+    payload, _ = read({"messages": said("a", "b", "c", "d"), "model_response": {"model": "m", "usage": usage}})
+    assert [(turn.prompt_tokens, turn.completion_tokens) for turn in payload.turns] == [(None, None), (900, 80)]
+
+
+@pytest.mark.parametrize("usage", [None, 7, [], {}, {"prompt_tokens": "many"}])
+def test_usage_that_tells_nothing_leaves_what_the_messages_tell(usage: Any) -> None:
+    messages = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "b", "usage": {"prompt_tokens": 7, "completion_tokens": 3}},
+    ]
+    for response in ({"usage": usage}, {"usage": {"prompt_tokens": 1, "completion_tokens": 1}}):
+        turn = read({"messages": messages, "model_response": response})[0].turns[-1]
+        assert (turn.prompt_tokens, turn.completion_tokens) == (7, 3)
+
+
+def test_a_change_without_a_call_leaves_those_of_other_files() -> None:
+    """A told change without the id of a call took away what every call without one had done."""
+    call = {"name": "write_file", "arguments": {"path": "a.py", "content": "x"}}
+    messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "tool_calls": [call]}]
+    payload, _ = read({"messages": messages, "code_changes": [{"file_path": "b.py"}]})
+    assert [change.file_path for change in payload.turns[0].changes] == ["b.py", "a.py"]
 
 
 def test_a_change_keeps_its_tool_call() -> None:

@@ -297,6 +297,54 @@ STREAMS: dict[str, Pieces] = {
         ("tool-calls", {"tool_calls": [{"id": "t1", "name": "update_textdoc", "arguments": json.dumps(EDIT)}]}),
         ("tool-results", {"tool_results": [{"tool_call_id": "t1", "content": "1 file changed", "success": True}]}),
     ],
+    "an edit, and the change that is told of it": [
+        ("messages", {"messages": [{"role": "user", "content": "x", "sequence": 0}]}),
+        ("tool-calls", {"tool_calls": [{"id": "t1", "name": "update_textdoc", "arguments": json.dumps(EDIT), "diff_chunk_id": "d1"}]}),
+        ("code-changes", {"code_changes": [{"file_path": "src/a.py", "tool_call_id": "t1", "lines_added": 9, "diff_chunk_id": "d1"}]}),
+    ],
+    "a change that is told before the edit": [
+        ("code-changes", {"code_changes": [{"file_path": "src/a.py", "tool_call_id": "t1", "line_start": 1, "diff_chunk_id": "d1"}]}),
+        ("tool-calls", {"tool_calls": [{"id": "t1", "name": "update_textdoc", "arguments": json.dumps(EDIT), "diff_chunk_id": "d1"}]}),
+    ],
+    "a change of the file of another edit": [
+        ("tool-calls", {"tool_calls": [{"id": "t1", "name": "update_textdoc", "arguments": json.dumps(EDIT)}]}),
+        ("code-changes", {"code_changes": [{"file_path": "src/a.py", "lines_added": 9}, {"file_path": "src/b.py"}]}),
+    ],
+    "an edit, its diff, and the change that is told of it": [
+        ("messages", {"messages": [
+            {"role": "assistant", "content": "", "tool_calls": [
+                {"id": "t1", "function": {"name": "update_textdoc", "arguments": json.dumps(EDIT)}},
+                {"id": "t2", "function": {"name": "create_textdoc", "arguments": {"path": "src/c.py", "content": "x"}}}]},
+            {"role": "diff", "tool_call_id": "t1", "content": [
+                {"file_name": "src/a.py", "file_action": "edit", "line1": 3, "line2": 4, "lines_remove": "x = 1\n", "lines_add": "y\n"}]},
+            {"role": "diff", "tool_call_id": "t2", "content": [{"file_name": "src/c.py", "file_action": "add", "lines_add": "x\n"}]},
+        ]}),
+        ("code-changes", {"code_changes": [{"file_path": "src/c.py", "tool_call_id": "t2", "change_summary": "as told"}]}),
+    ],
+    "edits whose failure messages tell": [
+        ("messages", {"messages": [
+            {"role": "assistant", "content": "", "sequence": 1, "tool_calls": [
+                {"id": f"t{n}", "function": {"name": "create_textdoc", "arguments": {"path": f"src/{n}.py", "content": "x"}}}
+                for n in range(5)]},
+            {"role": "tool", "sequence": 2, "tool_call_id": "t0", "content": "no", "is_error": True},
+            {"role": "tool", "sequence": 3, "tool_call_id": "t1", "content": "no", "tool_failed": True},
+            {"role": "tool", "sequence": 4, "tool_call_id": "t2", "content": "Error: no"},
+            {"role": "tool", "sequence": 5, "content": {"tool_call_id": "t3", "content": "no", "tool_failed": True}},
+            {"role": "tool", "sequence": 6, "tool_call_id": "t4", "content": "written", "tool_failed": False},
+        ]}),
+    ],
+    "an edit that is sent again as failed": [
+        ("tool-calls", {"tool_calls": [{"id": "t1", "name": "update_textdoc", "arguments": json.dumps(EDIT)}]}),
+        ("tool-calls", {"tool_calls": [{"id": "t1", "name": "update_textdoc", "arguments": json.dumps(EDIT), "success": False}]}),
+    ],
+    "a file that had a long path": [
+        ("tool-calls", {"tool_calls": [{"id": "t1", "name": "mv", "arguments": {"source": "s" * 300, "destination": "b.py"}}]}),
+        ("code-changes", {"code_changes": [{"file_path": "d.py", "old_path": "c" * 300, "change_summary": "moved"}]}),
+    ],
+    "a file before anything that was said": [
+        ("messages", [{"role": "context_file", "content": json.dumps([{"file_name": "d.py", "file_content": "text", "line1": 1}])}]),
+    ],
+    "the text of a file": [("context", {"context_files": [{"file_path": "a.py", "file_content": "text"}]})],
     "several files in one edit": [
         ("tool-calls", {"tool_calls": [{"id": "t1", "name": "apply_patch", "diff_chunk_id": "d1", "arguments": {"input": (
             "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** Update File: b.py\n@@\n-x\n+y\n*** End Patch")}}]}),
