@@ -13,20 +13,33 @@ if TYPE_CHECKING:
     from recollect.store.sqlite.database import Connection, Row
     from recollect.store.traced import TraceScope
 
+# Where a question begins decides what it costs: at the files, turns or requests that are asked for, else at the projects. A cross
+# join keeps SQLite from beginning elsewhere.
+_PROJECTS: LiteralString = """
+    from project p cross join conversation c on c.project_pk = p.pk cross join turn t on t.conversation_pk = c.pk
+"""
+_FILES: LiteralString = """
+    from project p cross join json_each(?5) asked cross join code_file f on f.project_pk = p.pk and f.file_path = asked.value
+"""
+_TURN_OF_X: LiteralString = " cross join turn t on t.pk = x.turn_pk cross join conversation c on c.pk = t.conversation_pk"
+_OF_PROJECT: LiteralString = " cross join conversation c on c.pk = t.conversation_pk cross join project p on p.pk = c.project_pk"
 _IN_SCOPE: LiteralString = """
-    join conversation c on c.pk = t.conversation_pk
-    where c.workspace_pk = (select pk from workspace where name = ?1)
-        and (?2 is null or c.project_pk in (
-            select pk from project where workspace_pk = c.workspace_pk and uuid in (select value from json_each(?2))))
+    where p.workspace_pk = (select pk from workspace where name = ?1) and (?2 is null or p.uuid in (select value from json_each(?2)))
         and (?3 is null or coalesce(t.ended_at, t.started_at) >= ?3)
         and (?4 is null or coalesce(t.ended_at, t.started_at) < ?4)
 """
 _SELECT_CHANGE: LiteralString = """
     select x.uuid, f.file_path, change_type, change_summary, lines_added, lines_removed, t.uuid, c.uuid, turn_index, request_id,
         coalesce(x.timestamp, t.ended_at, t.started_at) as at
-    from code_change x join code_file f on f.pk = x.code_file_pk join turn t on t.pk = x.turn_pk
 """
+_CHANGES: LiteralString = " cross join code_change x on x.turn_pk = t.pk cross join code_file f on f.pk = x.code_file_pk"
+_CONTEXT: LiteralString = " cross join context_file x on x.turn_pk = t.pk cross join code_file f on f.pk = x.code_file_pk"
 _NEWEST_CHANGES: LiteralString = " order by at desc, c.uuid, turn_index desc, x.pk desc limit ?6"
+_USES: LiteralString = """
+    select f.file_path, count(*), count(x.usefulness), avg(x.usefulness), max(x.usefulness),
+        json_group_array(distinct x.source) filter (where x.source is not null),
+        max(coalesce(x.timestamp, t.ended_at, t.started_at))
+"""
 
 
 class SqliteTrace:
@@ -62,11 +75,9 @@ class SqliteTrace:
         self, where: TraceScope, paths: list[str] | None, limit: int, conversation_id: str | None = None
     ) -> list[PlacedChange]:
         """Return changes, newest first."""
+        begin = _PROJECTS + _CHANGES if paths is None else _FILES + "cross join code_change x on x.code_file_pk = f.pk" + _TURN_OF_X
         rows = self._connection.rows(
-            _SELECT_CHANGE
-            + _IN_SCOPE
-            + "and (?5 is null or f.file_path in (select value from json_each(?5))) and (?7 is null or c.uuid = ?7)"
-            + _NEWEST_CHANGES,
+            _SELECT_CHANGE + begin + _IN_SCOPE + "and (?7 is null or c.uuid = ?7)" + _NEWEST_CHANGES,
             (*self._scope(where), None if paths is None else as_json(paths), limit, conversation_id),
         )
         return [_change(row) for row in rows]
@@ -74,7 +85,12 @@ class SqliteTrace:
     async def changes_of(self, where: TraceScope, turn_ids: list[str]) -> list[PlacedChange]:
         """Return the changes of turns, newest first."""
         rows = self._connection.rows(
-            _SELECT_CHANGE + _IN_SCOPE + "and t.uuid in (select value from json_each(?5))" + _NEWEST_CHANGES,
+            _SELECT_CHANGE
+            + "from json_each(?5) asked cross join turn t on t.uuid = asked.value"
+            + _OF_PROJECT
+            + _CHANGES
+            + _IN_SCOPE
+            + _NEWEST_CHANGES,
             (*self._scope(where), as_json(turn_ids), -1),
         )
         return [_change(row) for row in rows]
@@ -82,9 +98,10 @@ class SqliteTrace:
     async def requests(self, where: TraceScope, request_ids: list[str]) -> list[tuple[str, str]]:
         """Return the turns of requests, each with its request, in their order."""
         rows = self._connection.rows(
-            "select t.uuid, request_id from turn t"
+            "select t.uuid, request_id from json_each(?5) asked cross join turn t on t.request_id = asked.value"
+            + _OF_PROJECT
             + _IN_SCOPE
-            + "and request_id in (select value from json_each(?5)) order by request_id, c.uuid, turn_index",
+            + "order by request_id, c.uuid, turn_index",
             (*self._scope(where), as_json(request_ids)),
         )
         return [(row[0], row[1]) for row in rows]
@@ -92,27 +109,24 @@ class SqliteTrace:
     async def given(self, where: TraceScope, paths: list[str], limit: int) -> list[tuple[str, str | None]]:
         """Return the turns that had a file as context, each with its request, newest first."""
         rows = self._connection.rows(
-            "select distinct t.uuid, request_id, coalesce(t.ended_at, t.started_at) as at from context_file x"
-            " join code_file f on f.pk = x.code_file_pk join turn t on t.pk = x.turn_pk"
+            "select distinct t.uuid, request_id, coalesce(t.ended_at, t.started_at) as at"
+            + _FILES
+            + "cross join context_file x on x.code_file_pk = f.pk"
+            + _TURN_OF_X
             + _IN_SCOPE
-            + "and f.file_path in (select value from json_each(?5)) order by at desc, t.uuid limit ?6",
+            + "order by at desc, t.uuid limit ?6",
             (*self._scope(where), as_json(paths), limit),
         )
         return [(row[0], row[1]) for row in rows]
 
     async def context_uses(self, where: TraceScope, paths: list[str] | None) -> list[ContextUse]:
         """Return how files were used as context, the most used first."""
-        rows = self._connection.rows(
-            """
-            select f.file_path, count(*), count(x.usefulness), avg(x.usefulness), max(x.usefulness),
-                json_group_array(distinct x.source) filter (where x.source is not null),
-                max(coalesce(x.timestamp, t.ended_at, t.started_at))
-            from context_file x join code_file f on f.pk = x.code_file_pk join turn t on t.pk = x.turn_pk
-            """
-            + _IN_SCOPE
-            + "and (?5 is null or f.file_path in (select value from json_each(?5))) group by f.file_path order by count(*) desc, 1",
-            (*self._scope(where), None if paths is None else as_json(paths)),
-        )
+        grouped: LiteralString = "group by f.file_path order by count(*) desc, 1"
+        if paths is None:
+            rows = self._connection.rows(_USES + _PROJECTS + _CONTEXT + _IN_SCOPE + grouped, self._scope(where))
+        else:
+            query = _USES + _FILES + "cross join context_file x on x.code_file_pk = f.pk" + _TURN_OF_X + _IN_SCOPE + grouped
+            rows = self._connection.rows(query, (*self._scope(where), as_json(paths)))
         return [
             ContextUse(
                 path=row[0], count=row[1], rated=row[2], average_usefulness=row[3], greatest_usefulness=row[4],
@@ -126,8 +140,9 @@ class SqliteTrace:
         rows = self._connection.rows(
             """
             select coalesce(x.source, 'unknown') as source, count(*), count(distinct f.file_path), count(x.usefulness), avg(x.usefulness)
-            from context_file x join code_file f on f.pk = x.code_file_pk join turn t on t.pk = x.turn_pk
             """
+            + _PROJECTS
+            + _CONTEXT
             + _IN_SCOPE
             + "group by 1 order by count(*) desc, 1",
             self._scope(where),
@@ -142,8 +157,9 @@ class SqliteTrace:
                 select tool_name, k.status, duration_ms,
                     row_number() over (partition by tool_name order by duration_ms is null, duration_ms) as place,
                     count(duration_ms) over (partition by tool_name) as timed
-                from tool_call k join turn t on t.pk = k.turn_pk
             """
+            + _PROJECTS
+            + "cross join tool_call k on k.turn_pk = t.pk"
             + _IN_SCOPE
             + """
             )
@@ -160,8 +176,9 @@ class SqliteTrace:
         rows = self._connection.rows(
             """
             select tool_name, substr(coalesce(k.timestamp, t.ended_at, t.started_at), 1, 10) as day, count(*), sum(k.status = 'failed')
-            from tool_call k join turn t on t.pk = k.turn_pk
             """
+            + _PROJECTS
+            + "cross join tool_call k on k.turn_pk = t.pk"
             + _IN_SCOPE
             + "group by tool_name, day having day is not null order by tool_name, day",
             self._scope(where),
@@ -171,10 +188,9 @@ class SqliteTrace:
     async def tool_errors(self, where: TraceScope, limit: int) -> list[ToolError]:
         """Return what failed calls brought back, the newest first."""
         rows = self._connection.rows(
-            """
-            select tool_name, coalesce(nullif(r.error, ''), r.result) from tool_call k left join tool_result r on r.tool_call_pk = k.pk
-                join turn t on t.pk = k.turn_pk
-            """
+            "select tool_name, coalesce(nullif(r.error, ''), r.result)"
+            + _PROJECTS
+            + "cross join tool_call k on k.turn_pk = t.pk left join tool_result r on r.tool_call_pk = k.pk"
             + _IN_SCOPE
             + "and k.status = 'failed' order by coalesce(k.timestamp, t.ended_at, t.started_at) desc, k.uuid limit ?5",
             (*self._scope(where), limit),
@@ -187,8 +203,9 @@ class SqliteTrace:
             """
             select x.uuid, x.checkpoint_id, x.git_hash, x.parent_checkpoint, x.workspace_dir, x.timestamp, c.uuid, t.uuid, turn_index,
                 request_id, coalesce(x.timestamp, t.started_at, t.ended_at) as at
-            from checkpoint x join turn t on t.pk = x.turn_pk
             """
+            + _PROJECTS
+            + "cross join checkpoint x on x.turn_pk = t.pk"
             + _IN_SCOPE
             + "and (?5 is null or c.uuid = ?5) order by at, c.uuid, turn_index, x.pk",
             (*self._scope(where), conversation_id),
