@@ -99,9 +99,9 @@ class _Copying:
         self._conversations += 1
 
     async def _scopes(self, workspace: str, project_id: str) -> None:
-        scopes = await self._source.derived.scopes(workspace, project_id, None)
+        scopes = await self._source.code.scopes(workspace, project_id, None)
         for start in range(0, len(scopes), _SCOPES_PER_PAGE):
             page = scopes[start : start + _SCOPES_PER_PAGE]
-            await self._target.derived.put_scopes(workspace, page)
-            references = await self._source.derived.references(workspace, [scope.id for scope in page])
-            await self._target.derived.put_references(workspace, references)
+            await self._target.code.put_scopes(workspace, page)
+            references = await self._source.code.references(workspace, [scope.id for scope in page])
+            await self._target.code.put_references(workspace, references)

@@ -247,16 +247,18 @@ class Summary(Node, frozen=True, kw_only=True):
 
 
 class Scope(Node, frozen=True, kw_only=True):
-    """A symbol of the code: a function, class or method."""
+    """A symbol of the code: a function, class or method; `qualified` has the names of what it is in, too."""
 
     id: str
     project_id: str
     name: str
+    qualified: str = ""
     kind: str
     file_path: str
     line_start: int
     line_end: int
     signature: str = ""
+    docstring: str = ""
     content_hash: str = ""
 
 

@@ -122,9 +122,9 @@ async def graph(neo4j_url: str, everything: dict[str, Any]) -> AsyncGenerator[Gr
             id="sc", project_id=conversation.info.project_id, name="login_user", kind="function", file_path="src/auth.py", line_start=30,
             line_end=40,
         )  # fmt: skip
-        await derived.put_scopes(memory.workspace, [scope])
+        await memory.store.code.put_scopes(memory.workspace, [scope])
         message = (await conversation.turns())[0].messages[1]
-        await derived.put_references(memory.workspace, [Reference(message_id=message.id, scope_id="sc")])
+        await memory.store.code.put_references(memory.workspace, [Reference(message_id=message.id, scope_id="sc")])
         assert later.status == "created"
         async with AsyncGraphDatabase.driver(neo4j_url) as driver:
             yield Graph(driver, memory.workspace)

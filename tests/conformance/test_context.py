@@ -309,7 +309,7 @@ async def test_code_that_the_question_names_is_in(memory: Memory, clock: ManualC
         id="s", project_id=conversation.info.project_id, name="track_parcel", kind="function", file_path="src/track.py", line_start=3,
         line_end=9, signature="def track_parcel(number: str) -> Parcel",
     )  # fmt: skip
-    await memory.store.derived.put_scopes(memory.workspace, [scope])
+    await memory.store.code.put_scopes(memory.workspace, [scope])
     context = await memory.context("what does track_parcel do", conversation=conversation.id)
     assert "def track_parcel(number: str) -> Parcel" in checked(context)
 

@@ -38,9 +38,9 @@ async def filled(memory: Memory, everything: dict[str, Any]) -> list[str]:
     scope = Scope(
         id="sc", project_id=root.info.project_id, name="login_user", kind="function", file_path="src/auth.py", line_start=1, line_end=9
     )
-    await derived.put_scopes(memory.workspace, [scope])
+    await memory.store.code.put_scopes(memory.workspace, [scope])
     message = (await root.turns())[0].messages[1]
-    await derived.put_references(memory.workspace, [Reference(message_id=message.id, scope_id="sc")])
+    await memory.store.code.put_references(memory.workspace, [Reference(message_id=message.id, scope_id="sc")])
     return [root.id, branch.id, twig.id, lonely.id]
 
 
@@ -48,8 +48,12 @@ async def told(memory: Memory, conversation_ids: list[str]) -> list[object]:
     """Return everything a memory says of conversations."""
     project = {one.name: one.id for one in await memory.projects()}["shop"]
     derived, workspace = memory.store.derived, memory.workspace
-    said: list[object] = [await memory.list_conversations(), await memory.projects(), await derived.scopes(workspace, project, None)]
-    said += [await derived.references(workspace, ["sc"]), (await memory.verify()).status]
+    said: list[object] = [
+        await memory.list_conversations(),
+        await memory.projects(),
+        await memory.store.code.scopes(workspace, project, None),
+    ]
+    said += [await memory.store.code.references(workspace, ["sc"]), (await memory.verify()).status]
     for own_id in conversation_ids:
         conversation = await memory.load_conversation(own_id)
         said += [await conversation.export(), await conversation.turns(), await memory.store.conversations.held(workspace, own_id)]

@@ -43,10 +43,9 @@ async def test_replacing_a_turn_retires_the_summaries_that_told_it(memory: Memor
 
 async def test_insights_and_scopes_come_back_as_they_were(memory: Memory) -> None:
     conversation = await memory.create_conversation(project="p")
-    derived = memory.store.derived
     insight = Insight(id="i", conversation_id=conversation.id, kind="topic", body={"main": "auth", "n": [1, None]}, created_at=NOW)
-    await derived.put_insights(memory.workspace, [insight, insight])
-    assert await derived.insights(memory.workspace, conversation.id) == [insight]
+    await memory.store.derived.put_insights(memory.workspace, [insight, insight])
+    assert await memory.store.derived.insights(memory.workspace, conversation.id) == [insight]
     project_id = conversation.info.project_id
     scopes = [
         Scope(
@@ -62,24 +61,23 @@ async def test_insights_and_scopes_come_back_as_they_were(memory: Memory) -> Non
         )
         for n, (name, path) in enumerate((("b", "x.py"), ("a", "x.py"), ("a", "w.py")))
     ]
-    await derived.put_scopes(memory.workspace, scopes)
-    await derived.put_scopes(memory.workspace, scopes[:1])
-    assert await derived.scopes(memory.workspace, project_id, None) == [scopes[2], scopes[0], scopes[1]]
-    assert await derived.scopes(memory.workspace, project_id, "a") == [scopes[2], scopes[1]]
+    await memory.store.code.put_scopes(memory.workspace, scopes)
+    await memory.store.code.put_scopes(memory.workspace, scopes[:1])
+    assert await memory.store.code.scopes(memory.workspace, project_id, None) == [scopes[2], scopes[0], scopes[1]]
+    assert await memory.store.code.scopes(memory.workspace, project_id, "a") == [scopes[2], scopes[1]]
 
 
 async def test_references_from_messages_to_scopes_are_kept_once_and_go_with_either_end(memory: Memory) -> None:
     first, second = [await memory.create_conversation(project="p") for _ in range(2)]
     messages = [(await one.record(user="look at login_user", assistant="ok")).messages[0] for one in (first, second)]
     scope = Scope(id="s", project_id=first.info.project_id, name="login_user", kind="function", file_path="a.py", line_start=1, line_end=2)
-    derived = memory.store.derived
-    await derived.put_scopes(memory.workspace, [scope])
+    await memory.store.code.put_scopes(memory.workspace, [scope])
     wanted = [Reference(message_id=message.id, scope_id="s") for message in messages]
-    await derived.put_references(memory.workspace, [*wanted, *wanted, Reference(message_id="nobody", scope_id="s")])
-    found = await derived.references(memory.workspace, ["s", "nothing"])
+    await memory.store.code.put_references(memory.workspace, [*wanted, *wanted, Reference(message_id="nobody", scope_id="s")])
+    found = await memory.store.code.references(memory.workspace, ["s", "nothing"])
     assert {(one.message_id, one.conversation_id) for one in found} == {(messages[0].id, first.id), (messages[1].id, second.id)}
     await memory.forget(conversation=first.id)
-    assert [one.conversation_id for one in await derived.references(memory.workspace, ["s"])] == [second.id]
+    assert [one.conversation_id for one in await memory.store.code.references(memory.workspace, ["s"])] == [second.id]
 
 
 async def test_a_summary_that_is_written_again_stays_folded_and_is_retired_with_its_turn(memory: Memory) -> None:
@@ -102,13 +100,12 @@ async def test_a_scope_that_is_written_again_keeps_who_speaks_of_it(memory: Memo
     message = (await conversation.record(user="look at login_user")).messages[0]
     project_id = conversation.info.project_id
     scope = Scope(id="s", project_id=project_id, name="login_user", kind="function", file_path="a.py", line_start=1, line_end=2)
-    derived = memory.store.derived
-    await derived.put_scopes(memory.workspace, [scope])
-    await derived.put_references(memory.workspace, [Reference(message_id=message.id, scope_id="s")])
+    await memory.store.code.put_scopes(memory.workspace, [scope])
+    await memory.store.code.put_references(memory.workspace, [Reference(message_id=message.id, scope_id="s")])
     moved = msgspec.structs.replace(scope, file_path="b.py", line_start=5, line_end=9)
-    await derived.put_scopes(memory.workspace, [moved])
-    assert await derived.scopes(memory.workspace, project_id, None) == [moved]
-    assert len(await derived.references(memory.workspace, ["s"])) == 1
+    await memory.store.code.put_scopes(memory.workspace, [moved])
+    assert await memory.store.code.scopes(memory.workspace, project_id, None) == [moved]
+    assert len(await memory.store.code.references(memory.workspace, ["s"])) == 1
 
 
 async def test_insights_are_in_the_order_of_their_times_to_the_fraction_of_a_second(memory: Memory) -> None:

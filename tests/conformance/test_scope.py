@@ -39,7 +39,7 @@ async def test_no_read_of_one_workspace_sees_another(memory: Memory, reopen: Ope
     await theirs.store.derived.put_insights(
         theirs.workspace, [Insight(id="i", conversation_id=conversation_id, kind="k", body={"x": CANARY}, created_at=NOW)]
     )
-    await theirs.store.derived.put_scopes(
+    await theirs.store.code.put_scopes(
         theirs.workspace, [Scope(id="s", project_id=project_id, name=CANARY, kind="function", file_path="a.py", line_start=1, line_end=2)]
     )
     store = memory.store
@@ -60,7 +60,7 @@ async def test_no_read_of_one_workspace_sees_another(memory: Memory, reopen: Ope
     ):
         with pytest.raises(NotFoundError):
             await reading
-    assert await store.derived.scopes(memory.workspace, project_id, None) == []
+    assert await store.code.scopes(memory.workspace, project_id, None) == []
     for scope in (SearchScope(), SearchScope(project_ids=(project_id,))):
         found = await store.search.candidates(memory.workspace, scope, probe)
         assert (found.passages, found.passage_count, found.turn_count) == ((), 0, 0)

@@ -108,5 +108,5 @@ class Gatherer:
         found: list[Scope] = []
         for project_id in project_ids:
             for name in names:
-                found += await self._store.derived.scopes(self._workspace, project_id, name)
+                found += await self._store.code.scopes(self._workspace, project_id, name)
         return found

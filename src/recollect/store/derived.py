@@ -1,10 +1,9 @@
-"""Vectors, summaries, insights, scopes and who speaks of them: what it means, for every store."""
+"""Vectors, summaries and insights: what it means, for every store."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recollect.errors import NotFoundError
 from recollect.placing import checksum
 from recollect.quoting import summary_passages
 from recollect.store.lineage import existing, spans_of
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from recollect.model import Insight, Reference, Scope, Summary
+    from recollect.model import Insight, Summary
     from recollect.store.protocol import Engine, Transaction
     from recollect.store.shapes import Embedded, Lease, Unembedded, Vector
 
@@ -84,22 +83,6 @@ class Derived:
         """Return the insights of a conversation, oldest first."""
         return await self._engine.read(workspace, lambda transaction: _insights(transaction, workspace, conversation_id))
 
-    async def put_scopes(self, workspace: str, scopes: list[Scope]) -> None:
-        """Write code scopes of projects; one that exists is replaced."""
-        await self._engine.write(workspace, lambda transaction: _put_scopes(transaction, workspace, scopes))
-
-    async def scopes(self, workspace: str, project_id: str, name: str | None) -> list[Scope]:
-        """Return the code scopes of a project by path and line, all or those of one name."""
-        return await self._engine.read(workspace, lambda transaction: transaction.derived.scopes(project_id, name))
-
-    async def put_references(self, workspace: str, references: list[Reference]) -> None:
-        """Write that messages speak of scopes; each is kept once, and goes with its message or its scope."""
-        await self._engine.write(workspace, lambda transaction: transaction.derived.put_references(references))
-
-    async def references(self, workspace: str, scope_ids: list[str]) -> list[Reference]:
-        """Return who speaks of scopes, by scope, conversation and message."""
-        return await self._engine.read(workspace, lambda transaction: transaction.derived.references(scope_ids))
-
 
 async def _put_summaries(
     transaction: Transaction,
@@ -167,13 +150,3 @@ async def _put_insights(transaction: Transaction, workspace: str, insights: list
 async def _insights(transaction: Transaction, workspace: str, conversation_id: str) -> list[Insight]:
     await existing(transaction, workspace, conversation_id)
     return await transaction.derived.insights(conversation_id)
-
-
-async def _put_scopes(transaction: Transaction, workspace: str, scopes: list[Scope]) -> None:
-    known = {project.id for project in await transaction.conversations.projects()}
-    for project_id in dict.fromkeys(scope.project_id for scope in scopes):
-        if project_id not in known:
-            msg = f"there is no project {project_id!r} in workspace {workspace!r}"
-            raise NotFoundError(msg)
-        own = [(scope, checksum(scope)) for scope in scopes if scope.project_id == project_id]
-        await transaction.derived.put_scopes(project_id, own)

@@ -17,8 +17,8 @@ that branches still show over to one of them, under ids that follow from it, unl
 **Integrity.** What comes out is what went in; what is damaged is reported by `audit.damage`, and is never repaired
 silently.
 
-What this means is written once, in the facets (`conversations`, `turns`, `searching`, `derived`, `jobs`, `tracing`, `retention`,
-`requests`, `audit`). A backend is an `Engine` that runs units of work, and a `Transaction` of nine groups of queries with
+What this means is written once, in the facets (`conversations`, `turns`, `searching`, `derived`, `coding`, `jobs`, `tracing`,
+`retention`, `requests`, `audit`). A backend is an `Engine` that runs units of work, and a `Transaction` of ten groups of queries with
 their row mapping; it decides nothing.
 """
 
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.answers import AccessedFile, Damage, Stats
-    from recollect.model import ConversationInfo, Insight, Job, JobKind, Passage, Project, Reference, Scope, Summary
+    from recollect.model import ConversationInfo, Insight, Job, JobKind, Passage, Project, Summary
+    from recollect.store.coded import CodeRows
     from recollect.store.keeping import RequestRows, RetentionRows
     from recollect.store.recording import Situation
     from recollect.store.shapes import (
@@ -189,7 +190,7 @@ class SearchRows(Protocol):
 
 
 class DerivedRows(Protocol):
-    """Vectors, summaries, insights, scopes, by query."""
+    """Vectors, summaries, insights, by query."""
 
     async def put_summary(self, summary: Summary, checksum: int, passages: tuple[Passage, ...], expires_at: datetime | None) -> None:
         """Write a summary with the edges to its sources and its passages, in the place of one with its id."""
@@ -229,22 +230,6 @@ class DerivedRows(Protocol):
 
     async def insights(self, conversation_id: str) -> list[Insight]:
         """Return insights, oldest first, then by id."""
-        ...
-
-    async def put_scopes(self, project_id: str, scopes: list[tuple[Scope, int]]) -> None:
-        """Write scopes with their checksums, each in the place of one with its id."""
-        ...
-
-    async def scopes(self, project_id: str, name: str | None) -> list[Scope]:
-        """Return scopes by path, line and id, all or those of one name."""
-        ...
-
-    async def put_references(self, references: list[Reference]) -> None:
-        """Write that messages speak of scopes; what is known already, or names something that is not there, is left."""
-        ...
-
-    async def references(self, scope_ids: list[str]) -> list[Reference]:
-        """Return who speaks of scopes, by scope, conversation and message."""
         ...
 
 
@@ -337,6 +322,11 @@ class Transaction(Protocol):
     @property
     def derived(self) -> DerivedRows:
         """What was worked out from turns."""
+        ...
+
+    @property
+    def code(self) -> CodeRows:
+        """Code files and the scopes in them."""
         ...
 
     @property

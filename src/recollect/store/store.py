@@ -1,10 +1,11 @@
-"""A store: nine facets over one engine, and an end."""
+"""A store: ten facets over one engine, and an end."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from recollect.store.audit import Audit
+from recollect.store.coding import Code
 from recollect.store.conversations import Conversations
 from recollect.store.derived import Derived
 from recollect.store.jobs import Jobs
@@ -27,6 +28,7 @@ class Store:
         self.turns = Turns(engine)
         self.search = Searching(engine)
         self.derived = Derived(engine)
+        self.code = Code(engine)
         self.jobs = Jobs(engine)
         self.retention = Retention(engine)
         self.requests = Requests(engine)

@@ -1,11 +1,11 @@
-"""Vectors, summaries, insights and scopes in Neo4j: queries and row mapping."""
+"""Vectors, summaries and insights in Neo4j: queries and row mapping."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from recollect.model import Insight, Passage, Reference, Scope, Summary
-from recollect.store.neo4j.rows import DELETE_SUMMARIES, RETURN_SUMMARY, code_file_id, read, readable, written
+from recollect.model import Insight, Passage, Summary
+from recollect.store.neo4j.rows import DELETE_SUMMARIES, RETURN_SUMMARY, read, readable, written
 from recollect.store.neo4j.vectors import numbers
 from recollect.store.neo4j.writing import summary_rows
 from recollect.store.shapes import Unembedded, Vector
@@ -198,68 +198,3 @@ class Neo4jDerived:
         )
         with readable():
             return [read(Insight, row[0]) for row in rows]
-
-    async def put_scopes(self, project_id: str, scopes: list[tuple[Scope, int]]) -> None:
-        """Write scopes with their checksums."""
-        shared = {"workspace": self._workspace, "project_id": project_id}
-        rows: list[dict[str, Any]] = [
-            {
-                "file": {**shared, "uuid": code_file_id(self._workspace, project_id, scope.file_path), "file_path": scope.file_path},
-                "scope": written(scope, **shared, checksum=checksum),
-            }
-            for scope, checksum in scopes
-        ]
-        await self._connection.run(
-            """
-            MATCH (p:Project {workspace: $workspace, uuid: $project_id}) SET p.name = p.name
-            WITH p
-            UNWIND $rows AS row
-            MERGE (f:CodeFile {workspace: $workspace, uuid: row.file.uuid}) ON CREATE SET f += row.file
-            MERGE (s:Scope {workspace: $workspace, uuid: row.scope.uuid}) SET s = row.scope
-            WITH s, f
-            CALL (s) { MATCH (s)-[old:DEFINED_IN]->() DELETE old }
-            CREATE (s)-[:DEFINED_IN]->(f)
-            """,
-            workspace=self._workspace,
-            project_id=project_id,
-            rows=rows,
-        )
-
-    async def scopes(self, project_id: str, name: str | None) -> list[Scope]:
-        """Return scopes by path, line and id."""
-        rows = await self._connection.rows(
-            """
-            MATCH (s:Scope) WHERE s.workspace = $workspace AND s.project_id = $project_id AND s.name IS NOT NULL
-                AND ($name IS NULL OR s.name = $name)
-            RETURN properties(s) ORDER BY s.file_path, s.line_start, s.uuid
-            """,
-            workspace=self._workspace,
-            project_id=project_id,
-            name=name,
-        )
-        with readable():
-            return [read(Scope, row[0]) for row in rows]
-
-    async def put_references(self, references: list[Reference]) -> None:
-        """Write that messages speak of scopes."""
-        await self._connection.run(
-            """
-            UNWIND $rows AS row
-            MATCH (m:Message {workspace: $workspace, uuid: row.message_id}) MATCH (s:Scope {workspace: $workspace, uuid: row.scope_id})
-            MERGE (m)-[:REFERENCES_CODE]->(s)
-            """,
-            workspace=self._workspace,
-            rows=[{"message_id": one.message_id, "scope_id": one.scope_id} for one in references],
-        )
-
-    async def references(self, scope_ids: list[str]) -> list[Reference]:
-        """Return who speaks of scopes, by scope, conversation and message."""
-        rows = await self._connection.rows(
-            """
-            MATCH (m:Message)-[:REFERENCES_CODE]->(s:Scope) WHERE s.workspace = $workspace AND s.uuid IN $scope_ids
-            RETURN m.uuid, m.conversation_id, s.uuid ORDER BY s.uuid, m.conversation_id, m.sequence
-            """,
-            workspace=self._workspace,
-            scope_ids=scope_ids,
-        )
-        return [Reference(message_id=row[0], scope_id=row[2], conversation_id=row[1]) for row in rows]

@@ -84,11 +84,21 @@ _RETAINING: tuple[LiteralString, ...] = (
     "CREATE INDEX context_file_by_path IF NOT EXISTS FOR (n:ContextFile) ON (n.workspace, n.file_path)",
 )
 
+_CODING: tuple[LiteralString, ...] = (
+    "MATCH (s:Scope) DETACH DELETE s",  # read from the files again
+    "CREATE INDEX scope_by_path IF NOT EXISTS FOR (n:Scope) ON (n.workspace, n.project_id, n.file_path)",
+    """
+    CREATE FULLTEXT INDEX scope_terms IF NOT EXISTS FOR (n:Scope) ON EACH [n.terms, n.scope]
+    OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace', `fulltext.eventually_consistent`: false}}
+    """,
+)
+
 MIGRATIONS: tuple[tuple[str, tuple[LiteralString, ...]], ...] = (
     ("the_graph", _THE_GRAPH),
     ("distilling", _DISTILLING),
     ("recalling", _RECALLING),
     ("retaining", _RETAINING),
+    ("coding", _CODING),
 )
 
 INDEXES = tuple(

@@ -162,6 +162,15 @@ def scope_term(workspace: str, kind: str, name: str) -> str:
     return identity("scope", workspace, kind, name)
 
 
+def full_text_query(scope: str, terms: list[str]) -> str:
+    """Return a full-text query: any of the terms, within a scope."""
+    return f"+scope:{_quoted(scope)}^0 +terms:(" + " ".join(_quoted(term) for term in terms) + ")"
+
+
+def _quoted(term: str) -> str:
+    return '"' + term.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
 def code_file_id(workspace: str, project_id: str, path: str) -> str:
     """Return the id of a path in a project."""
     return identity("code_file", workspace, project_id, path)

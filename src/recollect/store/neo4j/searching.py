@@ -14,7 +14,7 @@ import msgspec
 
 from recollect.limits import INTEGER_MAX
 from recollect.model import Passage
-from recollect.store.neo4j.rows import read, readable, scope_term
+from recollect.store.neo4j.rows import full_text_query, read, readable, scope_term
 from recollect.store.shapes import Candidates, Counts, Found, TurnFilter
 
 if TYPE_CHECKING:
@@ -246,7 +246,11 @@ class Neo4jSearch:
 
     async def _frequencies(self, area: Area, where: _Where, terms: tuple[str, ...]) -> dict[str, int]:
         frequency = dict.fromkeys(terms, 0)
-        asked = [{"term": term, "query": _query(scope, [term]), "last": last} for scope, last in self._scopes(area) for term in frequency]
+        asked = [
+            {"term": term, "query": full_text_query(scope, [term]), "last": last}
+            for scope, last in self._scopes(area)
+            for term in frequency
+        ]
         rows = await self._connection.rows(
             """
             UNWIND $asked AS one
@@ -292,7 +296,7 @@ class Neo4jSearch:
             return []
         narrowed = where.levels is not None or where.among is not None
         asked = [
-            {"query": _query(scope, terms), "last": last, "options": {} if narrowed or last is not None else {"limit": limit}}
+            {"query": full_text_query(scope, terms), "last": last, "options": {} if narrowed or last is not None else {"limit": limit}}
             for scope, last in self._scopes(area)
         ]
         rows = await self._connection.rows(
@@ -388,12 +392,3 @@ def _found_of(row: Row) -> Found:
         scale=row[7],
         vector=None if row[7] is None else row[8],
     )
-
-
-def _quoted(term: str) -> str:
-    return '"' + term.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _query(scope: str, terms: list[str]) -> str:
-    """Return a full-text query: any of the terms, within a scope."""
-    return f"+scope:{_quoted(scope)}^0 +terms:(" + " ".join(_quoted(term) for term in terms) + ")"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recollect.store.neo4j.audit import Neo4jAudit
+from recollect.store.neo4j.coding import Neo4jCode
 from recollect.store.neo4j.conversations import Neo4jConversations
 from recollect.store.neo4j.derived import Neo4jDerived
 from recollect.store.neo4j.jobs import Neo4jJobs
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
 
 
 class Neo4jTransaction:
-    """The nine groups of queries in one transaction."""
+    """The ten groups of queries in one transaction."""
 
     def __init__(self, connection: Connection, workspace: str) -> None:
         self.conversations = Neo4jConversations(connection, workspace)
         self.turns = Neo4jTurns(connection, workspace)
         self.search = Neo4jSearch(connection, workspace)
         self.derived = Neo4jDerived(connection, workspace)
+        self.code = Neo4jCode(connection, workspace)
         self.jobs = Neo4jJobs(connection, workspace)
         self.retention = Neo4jRetention(connection, workspace)
         self.requests = Neo4jRequests(connection, workspace)

@@ -1,4 +1,4 @@
-"""Vectors, summaries, insights and scopes in SQLite: queries and row mapping."""
+"""Vectors, summaries and insights in SQLite: queries and row mapping."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from recollect.clock import from_iso, iso
-from recollect.model import Insight, Passage, Reference, Scope
+from recollect.model import Insight, Passage
 from recollect.store.shapes import Unembedded, Vector
 from recollect.store.sqlite.numbering import Range, workspace_range
 from recollect.store.sqlite.rows import as_json, time_text
@@ -150,81 +150,3 @@ class SqliteDerived:
             )
             for row in rows
         ]
-
-    async def put_scopes(self, project_id: str, scopes: list[tuple[Scope, int]]) -> None:
-        """Write scopes with their checksums."""
-        project_pk = self._connection.value(
-            "select p.pk from project p join workspace w on w.pk = p.workspace_pk where w.name = ? and p.uuid = ?",
-            (self._workspace, project_id),
-        )
-        for scope, checksum in scopes:
-            _put_scope(self._connection, project_pk, scope, checksum)
-
-    async def scopes(self, project_id: str, name: str | None) -> list[Scope]:
-        """Return scopes by path, line and id."""
-        rows = self._connection.rows(
-            """
-            select s.uuid, s.name, s.kind, f.file_path, s.line_start, s.line_end, s.signature, s.content_hash
-            from scope s join project p on p.pk = s.project_pk join workspace w on w.pk = p.workspace_pk
-                join code_file f on f.pk = s.code_file_pk
-            where w.name = ?1 and p.uuid = ?2 and (?3 is null or s.name = ?3) order by f.file_path, s.line_start, s.uuid
-            """,
-            (self._workspace, project_id, name),
-        )
-        return [
-            Scope(
-                id=row[0], project_id=project_id, name=row[1], kind=row[2], file_path=row[3], line_start=row[4], line_end=row[5],
-                signature=row[6], content_hash=row[7],
-            )
-            for row in rows
-        ]  # fmt: skip
-
-    async def put_references(self, references: list[Reference]) -> None:
-        """Write that messages speak of scopes."""
-        self._connection.run_many(
-            """
-            insert into reference (message_pk, scope_pk)
-            select m.pk, s.pk from message m join turn t on t.pk = m.turn_pk join conversation c on c.pk = t.conversation_pk
-                join workspace w on w.pk = c.workspace_pk join project p on p.workspace_pk = w.pk join scope s on s.project_pk = p.pk
-            where w.name = ?1 and m.uuid = ?2 and s.uuid = ?3
-            on conflict do nothing
-            """,
-            [(self._workspace, one.message_id, one.scope_id) for one in references],
-        )
-
-    async def references(self, scope_ids: list[str]) -> list[Reference]:
-        """Return who speaks of scopes, by scope, conversation and message."""
-        rows = self._connection.rows(
-            """
-            select m.uuid, c.uuid, s.uuid from scope s join reference r on r.scope_pk = s.pk join message m on m.pk = r.message_pk
-                join turn t on t.pk = m.turn_pk join conversation c on c.pk = t.conversation_pk join workspace w on w.pk = c.workspace_pk
-            where w.name = ?1 and s.uuid in (select value from json_each(?2)) order by s.uuid, c.uuid, m.sequence
-            """,
-            (self._workspace, as_json(scope_ids)),
-        )
-        return [Reference(message_id=row[0], scope_id=row[2], conversation_id=row[1]) for row in rows]
-
-
-def _put_scope(connection: Connection, project_pk: int, scope: Scope, checksum: int) -> None:
-    connection.run("insert into code_file (project_pk, file_path) values (?, ?) on conflict do nothing", (project_pk, scope.file_path))
-    values = (
-        project_pk, scope.id, scope.file_path, scope.name, scope.kind, scope.line_start, scope.line_end, scope.signature,
-        scope.content_hash, checksum,
-    )  # fmt: skip
-    if connection.value("select count(*) from scope where uuid = ? and project_pk = ?", (scope.id, project_pk)):
-        connection.run(
-            """
-            update scope set code_file_pk = (select pk from code_file where project_pk = ?1 and file_path = ?3), name = ?4, kind = ?5,
-                line_start = ?6, line_end = ?7, signature = ?8, content_hash = ?9, checksum = ?10
-            where project_pk = ?1 and uuid = ?2
-            """,
-            values,
-        )
-    else:
-        connection.run(
-            """
-            insert into scope (project_pk, uuid, code_file_pk, name, kind, line_start, line_end, signature, content_hash, checksum)
-            select ?1, ?2, pk, ?4, ?5, ?6, ?7, ?8, ?9, ?10 from code_file where project_pk = ?1 and file_path = ?3
-            """,
-            values,
-        )

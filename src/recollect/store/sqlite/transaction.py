@@ -10,6 +10,7 @@ from recollect.store.sqlite.turns import SqliteTurns
 
 if TYPE_CHECKING:
     from recollect.store.sqlite.audit import SqliteAudit
+    from recollect.store.sqlite.coding import SqliteCode
     from recollect.store.sqlite.database import Connection
     from recollect.store.sqlite.derived import SqliteDerived
     from recollect.store.sqlite.remembering import Remembered
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SqliteTransaction:
-    """The nine groups of queries on one connection."""
+    """The ten groups of queries on one connection."""
 
     def __init__(self, connection: Connection, workspace: str, remembered: Remembered) -> None:
         self._connection = connection
@@ -43,6 +44,13 @@ class SqliteTransaction:
         from recollect.store.sqlite.derived import SqliteDerived  # noqa: PLC0415  see above
 
         return SqliteDerived(self._connection, self._workspace)
+
+    @property
+    def code(self) -> SqliteCode:
+        """Code files and the scopes in them."""
+        from recollect.store.sqlite.coding import SqliteCode  # noqa: PLC0415  see above
+
+        return SqliteCode(self._connection, self._workspace)
 
     @property
     def retention(self) -> SqliteRetention:

@@ -1,0 +1,80 @@
+"""What an index of code is made of, and the queries a store answers about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from recollect.model import Scope
+
+if TYPE_CHECKING:
+    from recollect.model import Reference
+
+
+class IndexedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file as it was when its symbols were read."""
+
+    path: str
+    content_hash: str
+    line_count: int
+
+
+class WordedScope(msgspec.Struct, frozen=True):
+    """A scope with the terms it is found by, and the checksum of the scope."""
+
+    scope: Scope
+    terms: str
+    checksum: int
+
+
+class CodeRows(Protocol):
+    """Code files and the scopes in them, by query."""
+
+    async def root(self, project_id: str) -> str | None:
+        """Return the folder that a project's index was made of, or None."""
+        ...
+
+    async def set_root(self, project_id: str, root: str) -> None:
+        """Write the folder that a project's index is made of."""
+        ...
+
+    async def files(self, project_id: str) -> list[IndexedFile]:
+        """Return the files of a project's index, by path."""
+        ...
+
+    async def put_files(self, project_id: str, files: list[IndexedFile]) -> None:
+        """Write files, each in the place of the one with its path."""
+        ...
+
+    async def drop_files(self, project_id: str, paths: list[str]) -> None:
+        """Take files out of an index; their scopes are dropped by `drop_scopes`."""
+        ...
+
+    async def put_scopes(self, project_id: str, scopes: list[WordedScope]) -> None:
+        """Write scopes, each in the place of one with its id."""
+        ...
+
+    async def drop_scopes(self, project_id: str, paths: list[str], kept_ids: list[str]) -> None:
+        """Delete the scopes of some files, but for those of some ids."""
+        ...
+
+    async def scopes(self, project_id: str, name: str | None) -> list[Scope]:
+        """Return scopes by path, line and id: all, or those of one name, qualified or not."""
+        ...
+
+    async def in_files(self, project_id: str, paths: list[str]) -> list[Scope]:
+        """Return the scopes of some files, by path, line and id."""
+        ...
+
+    async def having(self, project_ids: list[str] | None, terms: list[str], limit: int) -> list[WordedScope]:
+        """Return scopes that have one of some terms, those with the most of what is rare first."""
+        ...
+
+    async def put_references(self, references: list[Reference]) -> None:
+        """Write that messages speak of scopes; what is known already, or names something that is not there, is left."""
+        ...
+
+    async def references(self, scope_ids: list[str]) -> list[Reference]:
+        """Return who speaks of scopes, by scope, conversation and message."""
+        ...

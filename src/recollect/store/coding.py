@@ -1,0 +1,107 @@
+"""An index of code: the symbols of a project's files, what they are found by, and who speaks of them; for every store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recollect.errors import NotFoundError
+from recollect.placing import checksum
+from recollect.store.coded import WordedScope
+from recollect.text import term_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recollect.model import Reference, Scope
+    from recollect.store.coded import IndexedFile
+    from recollect.store.protocol import Engine, Transaction
+
+
+class Code:
+    """Code files and the scopes in them."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def root(self, workspace: str, project_id: str) -> str | None:
+        """Return the folder that a project's index was made of, or None."""
+        return await self._engine.read(workspace, lambda transaction: transaction.code.root(project_id))
+
+    async def set_root(self, workspace: str, project_id: str, root: str) -> None:
+        """Write the folder that a project's index is made of."""
+        await self._engine.write(workspace, lambda transaction: transaction.code.set_root(project_id, root))
+
+    async def files(self, workspace: str, project_id: str) -> dict[str, IndexedFile]:
+        """Return the files of a project's index, by path."""
+        found = await self._engine.read(workspace, lambda transaction: transaction.code.files(project_id))
+        return {file.path: file for file in found}
+
+    async def put_files(self, workspace: str, project_id: str, files: Sequence[tuple[IndexedFile, Sequence[Scope]]]) -> None:
+        """Write files with all their scopes, whole or not at all; scopes that a file had before and has no more are gone."""
+        await self._engine.write(workspace, lambda transaction: _put_files(transaction, workspace, project_id, files))
+
+    async def drop_files(self, workspace: str, project_id: str, paths: list[str]) -> None:
+        """Take files that are gone out of a project's index, with their scopes."""
+        await self._engine.write(workspace, lambda transaction: _drop_files(transaction, project_id, paths))
+
+    async def put_scopes(self, workspace: str, scopes: list[Scope]) -> None:
+        """Write scopes of projects; one that exists is replaced."""
+        await self._engine.write(workspace, lambda transaction: _put_scopes(transaction, workspace, scopes))
+
+    async def scopes(self, workspace: str, project_id: str, name: str | None) -> list[Scope]:
+        """Return the scopes of a project by path and line: all, or those of one name, qualified or not."""
+        return await self._engine.read(workspace, lambda transaction: transaction.code.scopes(project_id, name))
+
+    async def in_files(self, workspace: str, project_id: str, paths: list[str]) -> list[Scope]:
+        """Return the scopes of some files of a project, by path and line."""
+        return await self._engine.read(workspace, lambda transaction: transaction.code.in_files(project_id, paths))
+
+    async def having(self, workspace: str, project_ids: Sequence[str] | None, terms: Sequence[str], limit: int) -> list[WordedScope]:
+        """Return scopes of some projects, or of all, that have one of some terms, the most promising first."""
+        if not terms:
+            return []
+        projects = None if project_ids is None else list(project_ids)
+        return await self._engine.read(workspace, lambda transaction: transaction.code.having(projects, list(terms), limit))
+
+    async def put_references(self, workspace: str, references: list[Reference]) -> None:
+        """Write that messages speak of scopes; each is kept once, and goes with its message or its scope."""
+        await self._engine.write(workspace, lambda transaction: transaction.code.put_references(references))
+
+    async def references(self, workspace: str, scope_ids: list[str]) -> list[Reference]:
+        """Return who speaks of scopes, by scope, conversation and message."""
+        return await self._engine.read(workspace, lambda transaction: transaction.code.references(scope_ids))
+
+
+def worded(scope: Scope) -> WordedScope:
+    """Return a scope with what it is found by: its name and its parts, where it is, and what it says of itself."""
+    words = "\n".join(dict.fromkeys((scope.name, scope.qualified, scope.file_path, scope.signature, scope.docstring)))
+    return WordedScope(scope, term_text(words), checksum(scope))
+
+
+async def _put_files(
+    transaction: Transaction, workspace: str, project_id: str, files: Sequence[tuple[IndexedFile, Sequence[Scope]]]
+) -> None:
+    await _checked(transaction, workspace, project_id)
+    scopes = [worded(scope) for _, own in files for scope in own]
+    await transaction.code.drop_scopes(project_id, [file.path for file, _ in files], [one.scope.id for one in scopes])
+    await transaction.code.put_files(project_id, [file for file, _ in files])
+    if scopes:
+        await transaction.code.put_scopes(project_id, scopes)
+
+
+async def _drop_files(transaction: Transaction, project_id: str, paths: list[str]) -> None:
+    await transaction.code.drop_scopes(project_id, paths, [])
+    await transaction.code.drop_files(project_id, paths)
+    await transaction.conversations.drop_unused([project_id])
+
+
+async def _put_scopes(transaction: Transaction, workspace: str, scopes: list[Scope]) -> None:
+    for project_id in dict.fromkeys(scope.project_id for scope in scopes):
+        await _checked(transaction, workspace, project_id)
+        await transaction.code.put_scopes(project_id, [worded(scope) for scope in scopes if scope.project_id == project_id])
+
+
+async def _checked(transaction: Transaction, workspace: str, project_id: str) -> None:
+    if all(project.id != project_id for project in await transaction.conversations.projects()):
+        msg = f"there is no project {project_id!r} in workspace {workspace!r}"
+        raise NotFoundError(msg)

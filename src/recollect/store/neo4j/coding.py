@@ -1,0 +1,182 @@
+"""Code files and scopes in Neo4j: queries and row mapping."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, LiteralString
+
+from recollect.model import Reference, Scope
+from recollect.store.coded import IndexedFile, WordedScope
+from recollect.store.neo4j.rows import code_file_id, full_text_query, read, readable, scope_term, written
+
+if TYPE_CHECKING:
+    from recollect.store.neo4j.database import Connection
+
+_LOCKED: LiteralString = "MATCH (p:Project {workspace: $workspace, uuid: $project_id}) SET p.name = p.name\nWITH p\n"
+_OF_PROJECT: LiteralString = "MATCH (s:Scope) WHERE s.workspace = $workspace AND s.project_id = $project_id AND s.name IS NOT NULL\n"
+_IN_ORDER: LiteralString = " RETURN properties(s) ORDER BY s.file_path, s.line_start, s.uuid"
+
+
+class Neo4jCode:
+    """The `CodeRows` of a transaction."""
+
+    def __init__(self, connection: Connection, workspace: str) -> None:
+        self._connection = connection
+        self._workspace = workspace
+
+    async def root(self, project_id: str) -> str | None:
+        """Return the folder that a project's index was made of, or None."""
+        row = await self._connection.row(
+            "MATCH (p:Project {workspace: $workspace, uuid: $project_id}) RETURN p.code_root",
+            workspace=self._workspace,
+            project_id=project_id,
+        )
+        return None if row is None else row[0]
+
+    async def set_root(self, project_id: str, root: str) -> None:
+        """Write the folder that a project's index is made of."""
+        await self._connection.run(
+            "MATCH (p:Project {workspace: $workspace, uuid: $project_id}) SET p.code_root = $root",
+            workspace=self._workspace,
+            project_id=project_id,
+            root=root,
+        )
+
+    async def files(self, project_id: str) -> list[IndexedFile]:
+        """Return the files of a project's index, by path."""
+        rows = await self._connection.rows(
+            """
+            MATCH (f:CodeFile) WHERE f.workspace = $workspace AND f.project_id = $project_id AND f.indexed_hash IS NOT NULL
+            RETURN f.file_path, f.indexed_hash, f.line_count ORDER BY f.file_path
+            """,
+            workspace=self._workspace,
+            project_id=project_id,
+        )
+        return [IndexedFile(path=row[0], content_hash=row[1], line_count=row[2]) for row in rows]
+
+    async def put_files(self, project_id: str, files: list[IndexedFile]) -> None:
+        """Write files, each in the place of the one with its path."""
+        await self._connection.run(
+            _LOCKED
+            + """
+            UNWIND $rows AS row
+            MERGE (f:CodeFile {workspace: $workspace, uuid: row.file.uuid}) ON CREATE SET f += row.file
+            SET f.indexed_hash = row.indexed_hash, f.line_count = row.line_count
+            """,
+            workspace=self._workspace,
+            project_id=project_id,
+            rows=[
+                {"file": self._file(project_id, file.path), "indexed_hash": file.content_hash, "line_count": file.line_count}
+                for file in files
+            ],
+        )
+
+    def _file(self, project_id: str, path: str) -> dict[str, Any]:
+        own_id = code_file_id(self._workspace, project_id, path)
+        return {"workspace": self._workspace, "project_id": project_id, "uuid": own_id, "file_path": path}
+
+    async def drop_files(self, project_id: str, paths: list[str]) -> None:
+        """Take files out of an index."""
+        await self._connection.run(
+            _LOCKED
+            + """
+            MATCH (f:CodeFile) WHERE f.workspace = $workspace AND f.project_id = $project_id AND f.file_path IN $paths
+            REMOVE f.indexed_hash, f.line_count
+            """,
+            workspace=self._workspace,
+            project_id=project_id,
+            paths=paths,
+        )
+
+    async def put_scopes(self, project_id: str, scopes: list[WordedScope]) -> None:
+        """Write scopes, each in the place of one with its id."""
+        shared = {"workspace": self._workspace, "project_id": project_id}
+        word = f"{scope_term(self._workspace, 'workspace', '')} {scope_term(self._workspace, 'project', project_id)}"
+        rows: list[dict[str, Any]] = [
+            {
+                "file": self._file(project_id, one.scope.file_path),
+                "scope": written(one.scope, **shared, checksum=one.checksum, terms=one.terms, scope=word),
+            }
+            for one in scopes
+        ]
+        await self._connection.run(
+            _LOCKED
+            + """
+            UNWIND $rows AS row
+            MERGE (f:CodeFile {workspace: $workspace, uuid: row.file.uuid}) ON CREATE SET f += row.file
+            MERGE (s:Scope {workspace: $workspace, uuid: row.scope.uuid}) SET s = row.scope
+            WITH s, f
+            CALL (s) { MATCH (s)-[old:DEFINED_IN]->() DELETE old }
+            CREATE (s)-[:DEFINED_IN]->(f)
+            """,
+            workspace=self._workspace,
+            project_id=project_id,
+            rows=rows,
+        )
+
+    async def drop_scopes(self, project_id: str, paths: list[str], kept_ids: list[str]) -> None:
+        """Delete the scopes of some files, but for those of some ids."""
+        await self._connection.run(
+            _LOCKED + _OF_PROJECT + "AND s.file_path IN $paths AND NOT s.uuid IN $kept_ids DETACH DELETE s",
+            workspace=self._workspace,
+            project_id=project_id,
+            paths=paths,
+            kept_ids=kept_ids,
+        )
+
+    async def scopes(self, project_id: str, name: str | None) -> list[Scope]:
+        """Return scopes by path, line and id: all, or those of one name, qualified or not."""
+        return await self._read(
+            _OF_PROJECT + "AND ($name IS NULL OR s.name = $name OR s.qualified = $name)" + _IN_ORDER, project_id=project_id, name=name
+        )
+
+    async def in_files(self, project_id: str, paths: list[str]) -> list[Scope]:
+        """Return the scopes of some files, by path, line and id."""
+        return await self._read(_OF_PROJECT + "AND s.file_path IN $paths" + _IN_ORDER, project_id=project_id, paths=paths)
+
+    async def _read(self, query: LiteralString, **parameters: Any) -> list[Scope]:
+        rows = await self._connection.rows(query, workspace=self._workspace, **parameters)
+        with readable():
+            return [read(Scope, row[0]) for row in rows]
+
+    async def having(self, project_ids: list[str] | None, terms: list[str], limit: int) -> list[WordedScope]:
+        """Return scopes that have one of some terms, those with the most of what is rare first."""
+        kind, names = ("workspace", [""]) if project_ids is None else ("project", project_ids)
+        rows = await self._connection.rows(
+            """
+            UNWIND $queries AS one
+            CALL (one) {
+                CALL db.index.fulltext.queryNodes('scope_terms', one, {limit: $limit}) YIELD node, score
+                RETURN node, score
+            }
+            RETURN properties(node), node.terms, node.checksum
+            ORDER BY score DESC, node.file_path, node.line_start, node.uuid LIMIT $limit
+            """,
+            queries=[full_text_query(scope_term(self._workspace, kind, name), terms) for name in names],
+            limit=limit,
+        )
+        with readable():
+            return [WordedScope(read(Scope, row[0]), row[1], row[2]) for row in rows]
+
+    async def put_references(self, references: list[Reference]) -> None:
+        """Write that messages speak of scopes."""
+        await self._connection.run(
+            """
+            UNWIND $rows AS row
+            MATCH (m:Message {workspace: $workspace, uuid: row.message_id}) MATCH (s:Scope {workspace: $workspace, uuid: row.scope_id})
+            MERGE (m)-[:REFERENCES_CODE]->(s)
+            """,
+            workspace=self._workspace,
+            rows=[{"message_id": one.message_id, "scope_id": one.scope_id} for one in references],
+        )
+
+    async def references(self, scope_ids: list[str]) -> list[Reference]:
+        """Return who speaks of scopes, by scope, conversation and message."""
+        rows = await self._connection.rows(
+            """
+            MATCH (m:Message)-[:REFERENCES_CODE]->(s:Scope) WHERE s.workspace = $workspace AND s.uuid IN $scope_ids
+            RETURN m.uuid, m.conversation_id, s.uuid ORDER BY s.uuid, m.conversation_id, m.sequence
+            """,
+            workspace=self._workspace,
+            scope_ids=scope_ids,
+        )
+        return [Reference(message_id=row[0], scope_id=row[2], conversation_id=row[1]) for row in rows]

@@ -1,0 +1,193 @@
+"""Code files and scopes in SQLite: queries and row mapping."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, LiteralString
+
+from recollect.model import Reference, Scope
+from recollect.store.coded import IndexedFile, WordedScope
+from recollect.store.sqlite.rows import as_json
+
+if TYPE_CHECKING:
+    from recollect.store.sqlite.database import Connection, Row
+
+_PROJECT: LiteralString = "(select p.pk from project p join workspace w on w.pk = p.workspace_pk where w.name = ?1 and p.uuid = ?2)"
+_SELECT: LiteralString = """
+    select s.uuid, p.uuid, s.name, s.qualified, s.kind, f.file_path, s.line_start, s.line_end, s.signature, s.docstring, s.content_hash,
+        s.terms, s.checksum
+    from scope s join code_file f on f.pk = s.code_file_pk join project p on p.pk = s.project_pk
+"""
+_IN_ORDER: LiteralString = "order by f.file_path, s.line_start, s.uuid"
+
+
+class SqliteCode:
+    """The `CodeRows` of a transaction."""
+
+    def __init__(self, connection: Connection, workspace: str) -> None:
+        self._connection = connection
+        self._workspace = workspace
+
+    def _key(self, project_id: str) -> int | None:
+        key: int | None = self._connection.value("select " + _PROJECT, (self._workspace, project_id))
+        return key
+
+    async def root(self, project_id: str) -> str | None:
+        """Return the folder that a project's index was made of, or None."""
+        found: str | None = self._connection.value("select code_root from project where pk = " + _PROJECT, (self._workspace, project_id))
+        return found
+
+    async def set_root(self, project_id: str, root: str) -> None:
+        """Write the folder that a project's index is made of."""
+        self._connection.run("update project set code_root = ?3 where pk = " + _PROJECT, (self._workspace, project_id, root))
+
+    async def files(self, project_id: str) -> list[IndexedFile]:
+        """Return the files of a project's index, by path."""
+        rows = self._connection.rows(
+            """
+            select file_path, content_hash, line_count from code_file join indexed_file on code_file_pk = pk
+            where project_pk = ? order by file_path
+            """,
+            (self._key(project_id),),
+        )
+        return [IndexedFile(path=row[0], content_hash=row[1], line_count=row[2]) for row in rows]
+
+    async def put_files(self, project_id: str, files: list[IndexedFile]) -> None:
+        """Write files, each in the place of the one with its path."""
+        key = self._key(project_id)
+        self._connection.run_many(
+            "insert into code_file (project_pk, file_path) values (?, ?) on conflict do nothing", [(key, file.path) for file in files]
+        )
+        self._connection.run_many(
+            """
+            insert or replace into indexed_file (code_file_pk, content_hash, line_count)
+            select pk, ?3, ?4 from code_file where project_pk = ?1 and file_path = ?2
+            """,
+            [(key, file.path, file.content_hash, file.line_count) for file in files],
+        )
+
+    async def drop_files(self, project_id: str, paths: list[str]) -> None:
+        """Take files out of an index."""
+        self._connection.run(
+            """
+            delete from indexed_file where code_file_pk in (
+                select pk from code_file where project_pk = ? and file_path in (select value from json_each(?)))
+            """,
+            (self._key(project_id), as_json(paths)),
+        )
+
+    async def put_scopes(self, project_id: str, scopes: list[WordedScope]) -> None:
+        """Write scopes, each in the place of one with its id."""
+        key = self._key(project_id)
+        known: dict[str, int] = dict(
+            self._connection.rows(
+                "select uuid, pk from scope where project_pk = ? and uuid in (select value from json_each(?))",
+                (key, as_json([one.scope.id for one in scopes])),
+            )
+        )
+        self._connection.run_many(
+            "insert into code_file (project_pk, file_path) values (?, ?) on conflict do nothing",
+            [(key, path) for path in dict.fromkeys(one.scope.file_path for one in scopes)],
+        )
+        for one in scopes:
+            self._put(key, known.get(one.scope.id), one)
+
+    def _put(self, project_pk: int | None, scope_pk: int | None, one: WordedScope) -> None:
+        scope = one.scope
+        values = (
+            project_pk, scope.file_path, scope.name, scope.qualified, scope.kind, scope.line_start, scope.line_end, scope.signature,
+            scope.docstring, scope.content_hash, one.terms, one.checksum,
+        )  # fmt: skip
+        if scope_pk is None:
+            self._connection.run(
+                """
+                insert into scope (project_pk, code_file_pk, name, qualified, kind, line_start, line_end, signature, docstring,
+                    content_hash, terms, checksum, uuid)
+                select ?1, pk, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 from code_file where project_pk = ?1 and file_path = ?2
+                """,
+                (*values, scope.id),
+            )
+        else:
+            self._connection.run(
+                """
+                update scope set code_file_pk = (select pk from code_file where project_pk = ?1 and file_path = ?2), name = ?3,
+                    qualified = ?4, kind = ?5, line_start = ?6, line_end = ?7, signature = ?8, docstring = ?9, content_hash = ?10,
+                    terms = ?11, checksum = ?12
+                where pk = ?13
+                """,
+                (*values, scope_pk),
+            )
+
+    async def drop_scopes(self, project_id: str, paths: list[str], kept_ids: list[str]) -> None:
+        """Delete the scopes of some files, but for those of some ids."""
+        self._connection.run(
+            """
+            delete from scope where project_pk = ?1 and uuid not in (select value from json_each(?3)) and code_file_pk in (
+                select pk from code_file where project_pk = ?1 and file_path in (select value from json_each(?2)))
+            """,
+            (self._key(project_id), as_json(paths), as_json(kept_ids)),
+        )
+
+    async def scopes(self, project_id: str, name: str | None) -> list[Scope]:
+        """Return scopes by path, line and id: all, or those of one name, qualified or not."""
+        rows = self._connection.rows(
+            _SELECT + "where s.project_pk = " + _PROJECT + " and (?3 is null or s.name = ?3 or s.qualified = ?3)" + _IN_ORDER,
+            (self._workspace, project_id, name),
+        )
+        return [_scope(row) for row in rows]
+
+    async def in_files(self, project_id: str, paths: list[str]) -> list[Scope]:
+        """Return the scopes of some files, by path, line and id."""
+        rows = self._connection.rows(
+            _SELECT + "where s.project_pk = " + _PROJECT + " and f.file_path in (select value from json_each(?3))" + _IN_ORDER,
+            (self._workspace, project_id, as_json(paths)),
+        )
+        return [_scope(row) for row in rows]
+
+    async def having(self, project_ids: list[str] | None, terms: list[str], limit: int) -> list[WordedScope]:
+        """Return scopes that have one of some terms, those with the most of what is rare first."""
+        rows = self._connection.rows(
+            _SELECT
+            + """
+                join scope_terms x on x.rowid = s.pk join workspace w on w.pk = p.workspace_pk
+            where scope_terms match ?2 and w.name = ?1 and (?3 is null or p.uuid in (select value from json_each(?3)))
+            order by x.rank, f.file_path, s.line_start, s.uuid limit ?4
+            """,
+            (self._workspace, _query(terms), None if project_ids is None else as_json(project_ids), limit),
+        )
+        return [WordedScope(_scope(row), row[11], row[12]) for row in rows]
+
+    async def put_references(self, references: list[Reference]) -> None:
+        """Write that messages speak of scopes."""
+        self._connection.run_many(
+            """
+            insert into reference (message_pk, scope_pk)
+            select m.pk, s.pk from message m join turn t on t.pk = m.turn_pk join conversation c on c.pk = t.conversation_pk
+                join workspace w on w.pk = c.workspace_pk join project p on p.workspace_pk = w.pk join scope s on s.project_pk = p.pk
+            where w.name = ?1 and m.uuid = ?2 and s.uuid = ?3
+            on conflict do nothing
+            """,
+            [(self._workspace, one.message_id, one.scope_id) for one in references],
+        )
+
+    async def references(self, scope_ids: list[str]) -> list[Reference]:
+        """Return who speaks of scopes, by scope, conversation and message."""
+        rows = self._connection.rows(
+            """
+            select m.uuid, c.uuid, s.uuid from scope s join reference r on r.scope_pk = s.pk join message m on m.pk = r.message_pk
+                join turn t on t.pk = m.turn_pk join conversation c on c.pk = t.conversation_pk join workspace w on w.pk = c.workspace_pk
+            where w.name = ?1 and s.uuid in (select value from json_each(?2)) order by s.uuid, c.uuid, m.sequence
+            """,
+            (self._workspace, as_json(scope_ids)),
+        )
+        return [Reference(message_id=row[0], scope_id=row[2], conversation_id=row[1]) for row in rows]
+
+
+def _scope(row: Row) -> Scope:
+    return Scope(
+        id=row[0], project_id=row[1], name=row[2], qualified=row[3], kind=row[4], file_path=row[5], line_start=row[6], line_end=row[7],
+        signature=row[8], docstring=row[9], content_hash=row[10],
+    )  # fmt: skip
+
+
+def _query(terms: list[str]) -> str:
+    return " OR ".join('"' + term.replace('"', '""') + '"' for term in terms)
