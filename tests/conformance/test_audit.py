@@ -317,8 +317,7 @@ async def test_no_question_leaves_its_workspace_whichever_projects_are_named(mem
         assert await trace.changes(mine, where, None, 99) == []
         assert await trace.request(mine, where, ["req_check"]) == []
         assert await trace.followed(mine, where, ["src/models.py"], 99) == []
-        assert await trace.context_uses(mine, where, None) == []
-        assert await trace.source_uses(mine, where) == []
+        assert await trace.context(mine, where) == ([], [])
         assert await trace.tools(mine, where) == ([], [], [])
         assert await trace.checkpoints(mine, where, None) == ([], [], [])
         assert len(await trace.changes(theirs.workspace, where, None, 99)) == 6, "three requests change two files each"

@@ -63,6 +63,10 @@ class CodeRows(Protocol):
         """Return scopes by path, line and id: all, or those of one name, qualified or not."""
         ...
 
+    async def count(self, project_id: str) -> int:
+        """Count the scopes of a project."""
+        ...
+
     async def in_files(self, project_id: str, paths: list[str]) -> list[Scope]:
         """Return the scopes of some files, by path, line and id."""
         ...

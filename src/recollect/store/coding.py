@@ -52,6 +52,10 @@ class Code:
         """Return the scopes of a project by path and line: all, or those of one name, qualified or not."""
         return await self._engine.read(workspace, lambda transaction: transaction.code.scopes(project_id, name))
 
+    async def count(self, workspace: str, project_id: str) -> int:
+        """Count the scopes of a project."""
+        return await self._engine.read(workspace, lambda transaction: transaction.code.count(project_id))
+
     async def in_files(self, workspace: str, project_id: str, paths: list[str]) -> list[Scope]:
         """Return the scopes of some files of a project, by path and line."""
         return await self._engine.read(workspace, lambda transaction: transaction.code.in_files(project_id, paths))

@@ -35,13 +35,13 @@ class Tracing:
         """Return the changes made in requests that had a file as context, newest first; a request counts with all its turns."""
         return await self._engine.read(workspace, lambda transaction: _followed(transaction, where, paths, limit))
 
-    async def context_uses(self, workspace: str, where: TraceScope, paths: list[str] | None) -> list[ContextUse]:
-        """Return how files, or all of them, were used as context, the most used first."""
+    async def context_uses(self, workspace: str, where: TraceScope, paths: list[str]) -> list[ContextUse]:
+        """Return how files were used as context, the most used first."""
         return await self._engine.read(workspace, lambda transaction: transaction.trace.context_uses(where, paths))
 
-    async def source_uses(self, workspace: str, where: TraceScope) -> list[SourceUse]:
-        """Return how sources of context served, the most used first."""
-        return await self._engine.read(workspace, lambda transaction: transaction.trace.source_uses(where))
+    async def context(self, workspace: str, where: TraceScope) -> tuple[list[ContextUse], list[SourceUse]]:
+        """Return how files were used as context, and how its sources served, the most used first."""
+        return await self._engine.read(workspace, lambda transaction: _context(transaction, where))
 
     async def tools(self, workspace: str, where: TraceScope) -> tuple[list[ToolUse], list[ToolDay], list[ToolError]]:
         """Return how tools did: in all, each day, and what the newest failures brought back."""
@@ -62,6 +62,11 @@ async def _followed(transaction: Transaction, where: TraceScope, paths: list[str
     requests = list(dict.fromkeys(request for _, request in given if request is not None))
     turns = {turn for turn, _ in given} | {turn for turn, _ in await transaction.trace.requests(where, requests)}
     return (await transaction.trace.changes_of(where, sorted(turns)))[:limit] if turns else []
+
+
+async def _context(transaction: Transaction, where: TraceScope) -> tuple[list[ContextUse], list[SourceUse]]:
+    trace = transaction.trace
+    return await trace.context_uses(where, None), await trace.source_uses(where)
 
 
 async def _tools(transaction: Transaction, where: TraceScope) -> tuple[list[ToolUse], list[ToolDay], list[ToolError]]:

@@ -29,13 +29,13 @@ async def file_usage(store: Store, workspace: str, where: TraceScope, path: str)
 
 async def context_usage(store: Store, workspace: str, where: TraceScope, limit: int) -> ContextUsage:
     """Return what is used as context: most often, most usefully, never usefully; and how the sources serve."""
-    uses = await store.trace.context_uses(workspace, where, None)
+    uses, served = await store.trace.context(workspace, where)
     rated = [one for one in uses if one.average_usefulness is not None]
     never = [one for one in rated if (one.greatest_usefulness or 0.0) < NEVER_USEFUL_BELOW]
     useful = sorted((one for one in rated if one not in never), key=lambda one: (-(one.average_usefulness or 0.0), -one.count, one.path))
     sources = [
         SourceUsage(source=one.source, count=one.count, files=one.files, average_usefulness=_rounded(one.average_usefulness))
-        for one in await store.trace.source_uses(workspace, where)
+        for one in served
     ]
     sources.sort(key=lambda one: (one.average_usefulness is None, -(one.average_usefulness or 0.0), -one.count, one.source))
     return ContextUsage(

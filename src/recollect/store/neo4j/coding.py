@@ -129,6 +129,11 @@ class Neo4jCode:
             _OF_PROJECT + "AND ($name IS NULL OR s.name = $name OR s.qualified = $name)" + _IN_ORDER, project_id=project_id, name=name
         )
 
+    async def count(self, project_id: str) -> int:
+        """Count the scopes of a project."""
+        row = await self._connection.row(_OF_PROJECT + "RETURN count(s)", workspace=self._workspace, project_id=project_id)
+        return 0 if row is None else int(row[0])
+
     async def in_files(self, project_id: str, paths: list[str]) -> list[Scope]:
         """Return the scopes of some files, by path, line and id."""
         return await self._read(_OF_PROJECT + "AND s.file_path IN $paths" + _IN_ORDER, project_id=project_id, paths=paths)

@@ -135,6 +135,10 @@ class SqliteCode:
         )
         return [_scope(row) for row in rows]
 
+    async def count(self, project_id: str) -> int:
+        """Count the scopes of a project."""
+        return int(self._connection.value("select count(*) from scope where project_pk = ?", (self._key(project_id),)))
+
     async def in_files(self, project_id: str, paths: list[str]) -> list[Scope]:
         """Return the scopes of some files, by path, line and id."""
         rows = self._connection.rows(

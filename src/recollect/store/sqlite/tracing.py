@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, LiteralString
 
 from recollect.clock import iso
 from recollect.model import Checkpoint
-from recollect.store.sqlite.rows import as_json, moment, texts
-from recollect.store.traced import ContextUse, PlacedChange, PlacedCheckpoint, SourceUse, ToolDay, ToolError, ToolUse
+from recollect.store.sqlite.rows import as_json, moment
+from recollect.store.sqlite.tallying import Call, Given, context_uses, newest_failures, source_uses, tool_days, tool_uses
+from recollect.store.traced import PlacedChange, PlacedCheckpoint, ToolError
 
 if TYPE_CHECKING:
     from recollect.store.sqlite.database import Connection, Row
-    from recollect.store.traced import TraceScope
+    from recollect.store.traced import ContextUse, SourceUse, ToolDay, ToolUse, TraceScope
 
 # Where a question begins decides what it costs: at the files, turns or requests that are asked for, else at the projects. A cross
 # join keeps SQLite from beginning elsewhere.
@@ -36,10 +37,10 @@ _CHANGES: LiteralString = " cross join code_change x on x.turn_pk = t.pk cross j
 _CONTEXT: LiteralString = " cross join context_file x on x.turn_pk = t.pk cross join code_file f on f.pk = x.code_file_pk"
 _NEWEST_CHANGES: LiteralString = " order by at desc, c.uuid, turn_index desc, x.pk desc limit ?6"
 _USES: LiteralString = """
-    select f.file_path, count(*), count(x.usefulness), avg(x.usefulness), max(x.usefulness),
-        json_group_array(distinct x.source) filter (where x.source is not null),
+    select f.file_path, x.source, count(*), count(x.usefulness), sum(x.usefulness), max(x.usefulness),
         max(coalesce(x.timestamp, t.ended_at, t.started_at))
 """
+_BY_SOURCE: LiteralString = "group by f.file_path, x.source"
 
 
 class SqliteTrace:
@@ -48,6 +49,8 @@ class SqliteTrace:
     def __init__(self, connection: Connection, workspace: str) -> None:
         self._connection = connection
         self._workspace = workspace
+        self._read_calls: dict[TraceScope, list[Call]] = {}
+        self._read_context: dict[TraceScope, list[Given]] = {}
 
     def _scope(self, where: TraceScope) -> tuple[str, str | None, str | None, str | None]:
         return (
@@ -121,81 +124,58 @@ class SqliteTrace:
 
     async def context_uses(self, where: TraceScope, paths: list[str] | None) -> list[ContextUse]:
         """Return how files were used as context, the most used first."""
-        grouped: LiteralString = "group by f.file_path order by count(*) desc, 1"
         if paths is None:
-            rows = self._connection.rows(_USES + _PROJECTS + _CONTEXT + _IN_SCOPE + grouped, self._scope(where))
-        else:
-            query = _USES + _FILES + "cross join context_file x on x.code_file_pk = f.pk" + _TURN_OF_X + _IN_SCOPE + grouped
-            rows = self._connection.rows(query, (*self._scope(where), as_json(paths)))
-        return [
-            ContextUse(
-                path=row[0], count=row[1], rated=row[2], average_usefulness=row[3], greatest_usefulness=row[4],
-                sources=tuple(sorted(texts(row[5]))), last_used_at=moment(row[6]),
-            )
-            for row in rows
-        ]  # fmt: skip
+            return context_uses(self._given(where))
+        rows = self._connection.rows(
+            _USES + _FILES + "cross join context_file x on x.code_file_pk = f.pk" + _TURN_OF_X + _IN_SCOPE + _BY_SOURCE,
+            (*self._scope(where), as_json(paths)),
+        )
+        return context_uses([Given(*row) for row in rows])
 
     async def source_uses(self, where: TraceScope) -> list[SourceUse]:
         """Return how sources of context served, the most used first."""
-        rows = self._connection.rows(
-            """
-            select coalesce(x.source, 'unknown') as source, count(*), count(distinct f.file_path), count(x.usefulness), avg(x.usefulness)
-            """
-            + _PROJECTS
-            + _CONTEXT
-            + _IN_SCOPE
-            + "group by 1 order by count(*) desc, 1",
-            self._scope(where),
-        )
-        return [SourceUse(source=row[0], count=row[1], files=row[2], rated=row[3], average_usefulness=row[4]) for row in rows]
+        return source_uses(self._given(where))
+
+    def _given(self, where: TraceScope) -> list[Given]:
+        """Read what was given as context, once for all that is asked of it."""
+        if where not in self._read_context:
+            rows = self._connection.rows(_USES + _PROJECTS + _CONTEXT + _IN_SCOPE + _BY_SOURCE, self._scope(where))
+            self._read_context[where] = [Given(*row) for row in rows]
+        return self._read_context[where]
 
     async def tool_uses(self, where: TraceScope) -> list[ToolUse]:
         """Return how tools did, the most called first."""
-        rows = self._connection.rows(
-            """
-            with told as (
-                select tool_name, k.status, duration_ms,
-                    row_number() over (partition by tool_name order by duration_ms is null, duration_ms) as place,
-                    count(duration_ms) over (partition by tool_name) as timed
-            """
-            + _PROJECTS
-            + "cross join tool_call k on k.turn_pk = t.pk"
-            + _IN_SCOPE
-            + """
-            )
-            select tool_name, count(*), sum(status = 'failed'), min(duration_ms) filter (where place * 100 >= timed * 50),
-                min(duration_ms) filter (where place * 100 >= timed * 95)
-            from told group by tool_name order by count(*) desc, tool_name
-            """,
-            self._scope(where),
-        )
-        return [ToolUse(tool_name=row[0], calls=row[1], failures=row[2], p50_ms=row[3], p95_ms=row[4]) for row in rows]
+        return tool_uses(self._calls(where))
 
     async def tool_days(self, where: TraceScope) -> list[ToolDay]:
         """Return how often tools were called and failed each day, in order."""
-        rows = self._connection.rows(
-            """
-            select tool_name, substr(coalesce(k.timestamp, t.ended_at, t.started_at), 1, 10) as day, count(*), sum(k.status = 'failed')
-            """
-            + _PROJECTS
-            + "cross join tool_call k on k.turn_pk = t.pk"
-            + _IN_SCOPE
-            + "group by tool_name, day having day is not null order by tool_name, day",
-            self._scope(where),
-        )
-        return [ToolDay(tool_name=row[0], day=row[1], calls=row[2], failures=row[3]) for row in rows]
+        return tool_days(self._calls(where))
 
     async def tool_errors(self, where: TraceScope, limit: int) -> list[ToolError]:
         """Return what failed calls brought back, the newest first."""
+        failed = newest_failures(self._calls(where), limit)
         rows = self._connection.rows(
-            "select tool_name, coalesce(nullif(r.error, ''), r.result)"
-            + _PROJECTS
-            + "cross join tool_call k on k.turn_pk = t.pk left join tool_result r on r.tool_call_pk = k.pk"
-            + _IN_SCOPE
-            + "and k.status = 'failed' order by coalesce(k.timestamp, t.ended_at, t.started_at) desc, k.uuid limit ?5",
-            (*self._scope(where), limit),
+            """
+            select tool_call_pk, coalesce(nullif(error, ''), result) from json_each(?) asked
+                cross join tool_result on tool_call_pk = asked.value
+            """,
+            (as_json([call.key for call in failed]),),
         )
-        return [ToolError(tool_name=row[0], said=row[1]) for row in rows]
+        said: dict[int, str | None] = dict(rows)
+        return [ToolError(tool_name=call.tool_name, said=said.get(call.key)) for call in failed]
+
+    def _calls(self, where: TraceScope) -> list[Call]:
+        """Read tool calls, once for all that is asked of them."""
+        if where not in self._read_calls:
+            rows = self._connection.rows(
+                "select tool_name, k.status = 'failed', duration_ms, coalesce(k.timestamp, t.ended_at, t.started_at), k.pk, k.uuid"
+                + _PROJECTS
+                + "cross join tool_call k on k.turn_pk = t.pk"
+                + _IN_SCOPE,
+                self._scope(where),
+            )
+            self._read_calls[where] = [Call(*row) for row in rows]
+        return self._read_calls[where]
 
     async def checkpoints(self, where: TraceScope, conversation_id: str | None) -> list[PlacedCheckpoint]:
         """Return checkpoints, oldest first; those of a conversation in its order."""
