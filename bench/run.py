@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT))
 
 os.environ["RECOLLECT_WORKER"] = "off"  # what is measured is measured alone
 
-from bench import audit, cold_start, distill, http_door, recall, record, redaction, speed, stores, transcripts  # noqa: E402  the path comes first
+from bench import audit, cold_start, distill, http_door, indexing, recall, record, redaction, speed, stores, transcripts  # noqa: E402  the path comes first
 
 AIMS = {
     "record.ratio_p50": "≤ 2.0",
@@ -56,6 +56,7 @@ BENCHMARKS = {
     "transcripts": transcripts.measure,
     "http": http_door.measure,
     "audit": audit.measure,
+    "indexing": indexing.measure,
     "stores": stores.measure,
 }
 

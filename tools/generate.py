@@ -22,6 +22,7 @@ MEMORY = (
     "create_conversation", "load_conversation", "list_conversations", "projects", "sessions", "record", "search", "context",
     "find_similar_conversations", "import_conversation", "save", "distill",
 )  # fmt: skip
+CODE = ("index", "scopes", "find_scopes")
 UPKEEP = ("forget", "sweep", "verify", "stats")
 AUDIT = ("why", "flow", "file_usage", "context_usage", "tool_reliability", "checkpoints")
 CONVERSATION = (
@@ -54,7 +55,10 @@ if TYPE_CHECKING:
         AccessedFile,
         Forgotten,
         HistoryMessage,
+        Indexed,
         Recorded,
+        ScopeHit,
+        ScopeUse,
         SearchResult,
         Session,
         SimilarConversation,
@@ -164,7 +168,7 @@ def _method(node: ast.AsyncFunctionDef) -> str:
 def sync_module() -> str:
     """Return `recollect/sync.py`, formatted."""
     text = HEAD + methods(SOURCE / "memory.py", "Memory", MEMORY) + methods(SOURCE / "auditing.py", "Audited", AUDIT)
-    text += methods(SOURCE / "upkeep.py", "Kept", UPKEEP)
+    text += methods(SOURCE / "indexing.py", "Coded", CODE) + methods(SOURCE / "upkeep.py", "Kept", UPKEEP)
     text += MIDDLE + methods(SOURCE / "conversation.py", "Conversation", CONVERSATION)
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "src/recollect/sync.py", "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd=ROOT)  # noqa: S603  our own formatter

@@ -10,7 +10,7 @@ from typing import Literal, cast
 
 import msgspec
 
-from recollect.model import AccessKind, ConversationInfo, Json, Node, ToolCall
+from recollect.model import AccessKind, ConversationInfo, Json, Node, Scope, ToolCall
 
 
 class Session(Node, frozen=True, kw_only=True):
@@ -130,6 +130,32 @@ class Swept(Node, frozen=True, kw_only=True):
     turns: int = 0
     summaries: int = 0
     closed: int = 0
+
+
+class Indexed(Node, frozen=True, kw_only=True):
+    """How much code of a project is known: files and scopes in all, and how many files were read anew, are gone, or could not be read."""
+
+    project: str
+    root: str
+    files: int = 0
+    scopes: int = 0
+    changed: int = 0
+    gone: int = 0
+    unreadable: int = 0
+
+
+class ScopeHit(Node, frozen=True, kw_only=True):
+    """A symbol of the code that a question may be about; the score is between 0 and 1."""
+
+    scope: Scope
+    score: float
+
+
+class ScopeUse(Node, frozen=True, kw_only=True):
+    """A symbol of the code, and the conversations that speak of it, the latest first."""
+
+    scope: Scope
+    conversations: tuple[ConversationInfo, ...] = ()
 
 
 class Copied(Node, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ from recollect.opening import off_the_loop
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from recollect.answers import SearchResult
+    from recollect.answers import ScopeHit, SearchResult
     from recollect.clock import Clock
     from recollect.config import Settings
     from recollect.model import ConversationInfo
@@ -39,6 +39,7 @@ STRATEGIES: dict[Strategy, tuple[str, ...]] = {
     "relevant": ("goal", "constraints", "files", "code", "summaries"),
 }
 _LOOK_SECONDS = 0.05
+_SCOPES_MAX = 8
 _BUDGET_CHARS_MAX = 10_000_000
 _WAIT_SECONDS_MAX = 60.0
 
@@ -61,11 +62,12 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 class Contexts:
     """Composes contexts of one workspace."""
 
-    def __init__(self, store: Store, settings: Settings, clock: Clock, recall: Recall) -> None:
+    def __init__(self, store: Store, settings: Settings, clock: Clock, recall: Recall, clean: Callable[[str], str]) -> None:
         self._store = store
         self._settings = settings
         self._clock = clock
         self._recall = recall
+        self._clean = clean
 
     async def of_conversation(self, found: Callable[[], Awaitable[ConversationInfo]], prompt: str | None, wanted: Wanted) -> Context:
         """Compose from one conversation and, unless that is switched off, the rest of its project."""
@@ -96,7 +98,10 @@ class Contexts:
         async def search(query: str, scope: SearchScope, elsewhere: Elsewhere | None, limit: int) -> SearchResult:
             return await self._recall.search(query, scope, limit=limit, semantic=wanted.semantic, elsewhere=elsewhere)
 
-        return Gatherer(self._store, self._settings.workspace, search, plan, self._clock.now())
+        async def find_code(query: str, project_ids: tuple[str, ...] | None) -> list[ScopeHit]:
+            return await self._recall.scopes(query, project_ids, limit=_SCOPES_MAX)
+
+        return Gatherer(self._store, self._settings.workspace, search, find_code, self._clean, plan, self._clock.now())
 
     def _plan(self, wanted: Wanted) -> Plan:
         if str(wanted.strategy) not in STRATEGIES:

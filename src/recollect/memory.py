@@ -17,6 +17,7 @@ from recollect.conversation import Conversation
 from recollect.distill.metrics import Metrics
 from recollect.errors import InputError, NotFoundError
 from recollect.identity import identity
+from recollect.indexing import Coded
 from recollect.limits import TAG_CHARS_MAX, TAGS_MAX, TITLE_CHARS_MAX
 from recollect.mirror import Mirror
 from recollect.model import ConversationInfo, Project, Turn
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 _ALL = 1_000_000
 
 
-class Memory(Audited, Kept):
+class Memory(Audited, Coded, Kept):
     """Everything that is remembered in one workspace of one store."""
 
     def __init__(self, store: Store, settings: Settings, clock: Clock, ids: Ids, *, summary_model: SummaryModel | None = None) -> None:
@@ -106,7 +107,7 @@ class Memory(Audited, Kept):
         """What is composed."""
         from recollect.contexts import Contexts  # noqa: PLC0415  as above
 
-        return Contexts(self.store, self.settings, self.clock, self.recall)
+        return Contexts(self.store, self.settings, self.clock, self.recall, self._clean)
 
     @cached_property
     def requests(self) -> OpenRequests:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recollect.answers import SimilarConversation
-from recollect.checks import checked_count
+from recollect.checks import checked_count, checked_text
 from recollect.limits import SEARCH_LIMIT_MAX
+from recollect.recall.asking import asked_of
 from recollect.recall.search import Ask, Meaning, search
 from recollect.store.shapes import SearchScope
 
 if TYPE_CHECKING:
-    from recollect.answers import Hit, SearchResult
+    from collections.abc import Sequence
+
+    from recollect.answers import Hit, ScopeHit, SearchResult
     from recollect.clock import Clock
     from recollect.config import Settings
     from recollect.distill.embedders import Embedder
@@ -23,6 +26,9 @@ _HITS_PER_CONVERSATION = 4
 _CANDIDATES_MAX = 2_000  # so that one long conversation does not hide the others
 _BEST_SHARE = 0.7  # a conversation is as close as its best hit, and as what else there is in it
 _OTHERS_MAX = 3
+_SCOPES_MAX = 60
+_SCOPES_COMPARED = 20  # of those found by their words, so many are compared by their meaning
+_SCOPE_TERMS_MAX = 24
 
 
 class Recall:
@@ -67,6 +73,26 @@ class Recall:
 
             self._embedder = chosen_embedder(self._settings.agent.memory.embeddings)
         return self._embedder
+
+    async def scopes(self, query: str, project_ids: Sequence[str] | None, *, limit: int) -> list[ScopeHit]:
+        """Return the symbols of the code that a question may be about, best first: its words choose, names, words and meaning rank."""
+        asked = asked_of(checked_text("query", query), self._clock.now())
+        found = await self._store.code.having(self._settings.workspace, project_ids, asked.terms[:_SCOPE_TERMS_MAX], _SCOPES_MAX)
+        if not found:
+            return []
+        import numpy as np  # noqa: PLC0415  only those who have something to rank need it
+
+        from recollect.recall.scopes import ranked_scopes  # noqa: PLC0415  as above
+
+        embeddings = self._settings.agent.memory.embeddings
+        hits = ranked_scopes(query, asked.terms, found, np.zeros(len(found)))
+        if not embeddings.enabled or embeddings.endpoint is not None:  # nothing is sent anywhere for a symbol
+            return hits[:limit]
+        best = {hit.scope.id for hit in hits[: max(limit, _SCOPES_COMPARED)]}
+        found = [one for one in found if one.scope.id in best]
+        texts = [f"{one.scope.qualified} {one.scope.signature} {one.scope.docstring}" for one in found]
+        vectors = (await self._chosen_embedder().embed([asked.text, *texts])).astype(np.float64)
+        return ranked_scopes(query, asked.terms, found, vectors[1:] @ vectors[0])[:limit]
 
     async def similar(
         self, query: str, project_ids: tuple[str, ...] | None, *, limit: int, semantic: bool = True

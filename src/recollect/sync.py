@@ -23,7 +23,10 @@ if TYPE_CHECKING:
         AccessedFile,
         Forgotten,
         HistoryMessage,
+        Indexed,
         Recorded,
+        ScopeHit,
+        ScopeUse,
         SearchResult,
         Session,
         SimilarConversation,
@@ -320,6 +323,25 @@ class Memory:
     ) -> list[CheckpointEntry]:
         """Return the checkpoints of a project, or of a conversation, oldest first, each with the changes made after it."""
         return self._by.run(self._of.checkpoints(conversation, project=project, cwd=cwd, days=days, since=since, until=until))
+
+    def index(
+        self, cwd: str | os.PathLike[str] = ".", *, project: str | None = None, progress: Callable[[int, str], None] | None = None
+    ) -> Indexed:
+        """Read the symbols of a project's files: those that changed since the last time, by their content; what is gone is let go.
+
+        `progress` is called with how many files were looked at, and the last one's path.
+        """
+        return self._by.run(self._of.index(cwd, project=project, progress=progress))
+
+    def scopes(self, name: str, *, project: str | None = None, cwd: str | os.PathLike[str] | None = None) -> list[ScopeUse]:
+        """Return the symbols of a name, qualified or not, by path and line, each with the conversations that speak of it."""
+        return self._by.run(self._of.scopes(name, project=project, cwd=cwd))
+
+    def find_scopes(
+        self, query: str, *, project: str | None = None, cwd: str | os.PathLike[str] | None = None, limit: int = 10
+    ) -> list[ScopeHit]:
+        """Return the symbols of the code that a question may be about, best first."""
+        return self._by.run(self._of.find_scopes(query, project=project, cwd=cwd, limit=limit))
 
     def forget(
         self, *, conversation: str | None = None, project: str | None = None, before: datetime | None = None, origin: str | None = None

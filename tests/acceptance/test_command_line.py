@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -235,6 +237,56 @@ def test_what_a_command_says_it_recorded_is_there_also_without_auto_save(any_she
     ident = any_shell.run("new", "--project", "p").strip()
     any_shell.run("record", ident, "--user", "kept")
     assert any_shell.json("show", ident)["turns"][0]["user"] == "kept"
+
+
+def test_code_is_indexed_and_its_symbols_are_shown_with_who_speaks_of_them(any_shell: Shell) -> None:
+    root = any_shell.folder / "shop"
+    root.mkdir()
+    (root / "auth.py").write_text('def login_user(name):\n    """Greet somebody."""\n    return name\n')
+    made = any_shell.json("new", "--cwd", str(root), "--title", "Fix login")
+    any_shell.run("record", made["id"], "--user", "Why does login_user crash?", "--assistant", "It reads no name.")
+    assert any_shell.run("index", str(root)) == "shop: 1 symbol in 1 file (1 read anew)\n"
+    assert any_shell.json("index", str(root)) == {
+        "project": "shop", "root": str(root), "files": 1, "scopes": 1, "changed": 0, "gone": 0, "unreadable": 0,
+    }  # fmt: skip
+    told = any_shell.run("scopes", "login_user", "--cwd", str(root))
+    assert told.splitlines()[:3] == ["function login_user · auth.py:1–3", "    def login_user(name)", "    Greet somebody."]
+    assert told.splitlines()[3].startswith(f"    spoken of in {made['id'][:8]} ·")
+    assert told.splitlines()[3].endswith("· Fix login")
+    (found,) = any_shell.json("scopes", "login_user", "--cwd", str(root))
+    assert (found["scope"]["line_end"], found["conversations"][0]["id"]) == (3, made["id"])
+    any_shell.run("scopes", "nobody", "--cwd", str(root), code=1)
+    assert any_shell.json("scopes", "nobody", "--cwd", str(root), code=1) == []
+    any_shell.run("index", str(root / "nothing"), code=1)
+
+
+def test_watching_reads_again_what_changes_until_it_is_stopped(shell: Shell) -> None:
+    root = shell.folder / "shop"
+    root.mkdir()
+    (root / "a.py").write_text("def one(): pass\n")
+    command = [sys.executable, "-u", "-m", "recollect", "index", str(root), "--watch"]
+    with subprocess.Popen(
+        command, cwd=shell.folder, env=shell.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as watching:
+        assert watching.stdout is not None
+        assert watching.stderr is not None
+        assert watching.stdout.readline() == "shop: 1 symbol in 1 file (1 read anew)\n"
+        assert watching.stderr.readline().startswith("following ")
+        told = threading.Event()
+        threading.Thread(target=_touch_until, args=(root / "b.py", told), daemon=True).start()
+        assert watching.stdout.readline() == "shop: 2 symbols in 2 files (1 read anew)\n"
+        told.set()
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(60) in {0, 130}
+        assert "Traceback" not in watching.stderr.read()
+
+
+def _touch_until(path: Path, told: threading.Event) -> None:
+    """Write a file, again and again, because nobody can tell when the watching has begun."""
+    number = 0
+    while not told.wait(0.5):
+        path.write_text("def two(): pass\n" + "\n" * (number % 2))
+        number += 1
 
 
 def test_workspaces_are_apart(any_shell: Shell) -> None:

@@ -236,11 +236,22 @@ class _Composer:
                 self._leave(left)
 
     def _code(self) -> None:
-        if "code" in self._plan.shares:
-            for scope in self._material.scopes:
-                head = f"### {scope.kind} {scope.name} · {scope.file_path}:{scope.line_start}–{scope.line_end}"
-                item = Item(kind="scope", id=scope.id, text="", reason="the question names it")
-                self._add("code", item, head, scope.signature, self._share("code"))
+        """Show symbols of the code: the whole text where it fits, else what it is called with; what is gone is not shown."""
+        if "code" not in self._plan.shares:
+            return
+        for piece in sorted(self._material.code, key=lambda one: one.scope.kind == "variable"):
+            scope = piece.scope
+            item = Item(kind="scope", id=scope.id, text="", score=piece.score, reason="the question is about it")
+            if piece.is_gone:
+                self._leave(_left_item("code", item, "it is not in its file any more, or its file is gone"))
+                continue
+            of = "" if piece.file_lines is None else f" of {piece.file_lines} lines"
+            head = f"### {scope.kind} {scope.qualified or scope.name} · {scope.file_path}:{piece.line_start}–{piece.line_end}{of}"
+            room = self._left_in("code", self._share("code"))
+            if piece.text is not None and worded(head, piece.text, room, may_cut=False) is not None:
+                self._add("code", item, head, piece.text, self._share("code"))
+            else:
+                self._add("code", item, head, "\n".join(filter(None, (scope.signature, scope.docstring))), self._share("code"))
 
     def _relevant(self, hits: Iterable[Hit], budget: int) -> list[tuple[Hit, str]]:
         """Show hits, best first; returns those that found no room."""

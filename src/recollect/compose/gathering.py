@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
-import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recollect.compose.material import Material
+import msgspec
+
+from recollect.compose.material import CodePiece, Material
 from recollect.store.shapes import ConversationFilter, Elsewhere, Question, SearchScope, TurnRange
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from datetime import datetime
 
-    from recollect.answers import SearchResult
+    from recollect.answers import ScopeHit, SearchResult
     from recollect.compose.material import Plan
-    from recollect.model import ConversationInfo, Scope
+    from recollect.model import ConversationInfo
     from recollect.store import Store
 
+    FindingCode = Callable[[str, tuple[str, ...] | None], Awaitable[list[ScopeHit]]]
     Searching = Callable[[str, SearchScope, Elsewhere | None, int], Awaitable[SearchResult]]
 
 _QUESTIONS_MAX = 2_000
 _RECENT_TURNS_MAX = 12
 _SESSIONS_MAX = 5
 _SPARE_HITS = 5  # so many more than may be shown, so that the explanation can say what was left out
-_NAMES_MAX = 8
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
+_CODE_SCORE_MIN = 0.3
 
 
 class Gatherer:
     """Reads for one context."""
 
-    def __init__(self, store: Store, workspace: str, search: Searching, plan: Plan, now: datetime) -> None:
+    def __init__(
+        self,
+        store: Store,
+        workspace: str,
+        search: Searching,
+        find_code: FindingCode,
+        clean: Callable[[str], str],
+        plan: Plan,
+        now: datetime,
+    ) -> None:
         self._store = store
         self._workspace = workspace
         self._search = search
+        self._find_code = find_code
+        self._clean = clean
         self._plan = plan
         self._now = now
 
@@ -56,7 +69,7 @@ class Gatherer:
             recent=tuple(recent),
             files=tuple(files),
             summaries=tuple(summaries),
-            scopes=tuple(await self._scopes(asked, (info.project_id,))),
+            code=tuple(await self._code(asked, (info.project_id,))),
             hits=() if found is None else found.hits,
             retrievers={} if found is None else found.retrievers,
         )
@@ -70,7 +83,7 @@ class Gatherer:
         return Material(
             now=self._now,
             sessions=tuple(sessions),
-            scopes=tuple(await self._scopes(prompt, project_ids or ())),
+            code=tuple(await self._code(prompt, project_ids)),
             hits=() if found is None else found.hits,
             retrievers={} if found is None else found.retrievers,
         )
@@ -100,13 +113,25 @@ class Gatherer:
                     )  # fmt: skip
         return None
 
-    async def _scopes(self, prompt: str, project_ids: tuple[str, ...]) -> list[Scope]:
-        """Return the code symbols that a question names."""
-        if "code" not in self._plan.shares:
+    async def _code(self, prompt: str, project_ids: tuple[str, ...] | None) -> list[CodePiece]:
+        """Return the symbols of the code that a question may be about, each as its file has it now."""
+        if "code" not in self._plan.shares or not prompt.strip():
             return []
-        names = [name for name in dict.fromkeys(_NAME.findall(prompt)) if "_" in name or name.lower() != name][:_NAMES_MAX]
-        found: list[Scope] = []
-        for project_id in project_ids:
-            for name in names:
-                found += await self._store.code.scopes(self._workspace, project_id, name)
-        return found
+        hits = [hit for hit in await self._find_code(prompt, project_ids) if hit.score >= _CODE_SCORE_MIN]
+        roots = {one: await self._store.code.root(self._workspace, one) for one in dict.fromkeys(hit.scope.project_id for hit in hits)}
+        return [self._piece(hit, roots[hit.scope.project_id]) for hit in hits]
+
+    def _piece(self, hit: ScopeHit, root: str | None) -> CodePiece:
+        scope = hit.scope
+        bare = CodePiece(scope=scope, score=hit.score, line_start=scope.line_start, line_end=scope.line_end)
+        if root is None or not Path(root).is_dir():
+            return bare
+        from recollect.code.bodies import body_of  # noqa: PLC0415  only where code was indexed
+
+        body = body_of(Path(root), scope)
+        if body is None:
+            return msgspec.structs.replace(bare, is_gone=True)
+        return CodePiece(
+            scope=scope, score=hit.score, text=self._clean(body.text), line_start=body.line_start, line_end=body.line_end,
+            file_lines=body.file_lines,
+        )  # fmt: skip

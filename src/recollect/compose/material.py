@@ -11,6 +11,18 @@ from recollect.model import ConversationInfo, Scope, Summary, Turn
 from recollect.store.shapes import Question
 
 
+class CodePiece(msgspec.Struct, frozen=True, kw_only=True):
+    """A symbol of the code with its text as its file has it now; without a text where no file is at hand, or it is not there any more."""
+
+    scope: Scope
+    score: float
+    text: str | None = None
+    line_start: int = 0
+    line_end: int = 0
+    file_lines: int | None = None
+    is_gone: bool = False
+
+
 class Material(msgspec.Struct, frozen=True, kw_only=True):
     """What was read: of one conversation (`info`), or of a project or workspace (`sessions`, its latest conversations).
 
@@ -25,7 +37,7 @@ class Material(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[AccessedFile, ...] = ()
     summaries: tuple[Summary, ...] = ()
     sessions: tuple[ConversationInfo, ...] = ()
-    scopes: tuple[Scope, ...] = ()
+    code: tuple[CodePiece, ...] = ()
     hits: tuple[Hit, ...] = ()
     retrievers: dict[str, str] = {}
 

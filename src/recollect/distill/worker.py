@@ -18,6 +18,7 @@ import msgspec
 from recollect.distill.actions import Actions
 from recollect.distill.embedders import chosen_embedder, default_embedder
 from recollect.distill.extractive import AUTHOR, Told, fold_summaries, summarise_turns
+from recollect.distill.linking import Linker
 from recollect.distill.models import Asked, summaries_text, told_by, turns_text
 from recollect.distill.plan import Triggers, Window, fold_windows, turn_windows
 from recollect.distill.telling import title_of
@@ -99,6 +100,7 @@ class Worker:
         self._triggers = triggers_of(settings)
         self._clock = clock
         self._ids = ids
+        self._linker = Linker(store, settings.workspace)
         self._metrics = metrics
         self._embedder = embedder
         self._model = model
@@ -176,7 +178,7 @@ class Worker:
             page = await self._store.derived.unembedded(self._workspace, lease.conversation_id, embedder.name, _PASSAGES_PER_PAGE)
             if not page:
                 return
-            texts = await self._texts(page)
+            turns, texts = await self._texts(page)
             hashes = [content_hash(text) for text in texts]
             started = time.perf_counter()
             made = self._vectors(embedder, texts, hashes)
@@ -189,19 +191,26 @@ class Worker:
             await self._beat(lease)
             if not await self._store.derived.put_embeddings(self._workspace, embedder.name, embedded, lease):
                 raise _LeaseLostError
+            await self._link(lease.conversation_id, turns)
 
-    async def _texts(self, page: Sequence[Unembedded]) -> list[str]:
-        """Return what passages are searched by."""
+    async def _link(self, conversation_id: str, turns: Sequence[Turn]) -> None:
+        info = await self._store.conversations.get(self._workspace, conversation_id) if turns else None
+        if info is not None:
+            await self._linker.link(info.project_id, turns)
+
+    async def _texts(self, page: Sequence[Unembedded]) -> tuple[list[Turn], list[str]]:
+        """Return the turns that passages belong to, and what the passages are searched by."""
         turn_ids = list(dict.fromkeys(one.owner_id for one in page if one.level == 0))
         turns = {turn.id: turn for turn in await self._store.turns.by_id(self._workspace, turn_ids)}
         summary_ids = list(dict.fromkeys(one.owner_id for one in page if one.level > 0))
         summaries = {one.id: one for one in await self._store.derived.summaries_by_id(self._workspace, summary_ids)}
-        return [
+        texts = [
             key_text(turns[one.owner_id], one.passage) if one.owner_id in turns
             else summary_text(summaries[one.owner_id]) if one.owner_id in summaries
             else one.passage.terms
             for one in page
         ]  # fmt: skip
+        return list(turns.values()), texts
 
     async def _vectors(self, embedder: Embedder, texts: Sequence[str], hashes: Sequence[str]) -> dict[str, Vector]:
         """Return the vector of each text: remembered, known to the store, or made now."""

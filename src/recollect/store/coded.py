@@ -67,8 +67,12 @@ class CodeRows(Protocol):
         """Count the scopes of a project."""
         ...
 
+    async def named(self, project_id: str, names: list[str]) -> list[Scope]:
+        """Return the scopes of some names, qualified or not, by path, line and id."""
+        ...
+
     async def in_files(self, project_id: str, paths: list[str]) -> list[Scope]:
-        """Return the scopes of some files, by path, line and id."""
+        """Return the scopes of some files, named by their paths or by the ends of those, by path, line and id."""
         ...
 
     async def having(self, project_ids: list[str] | None, terms: list[str], limit: int) -> list[WordedScope]:

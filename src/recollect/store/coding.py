@@ -56,9 +56,13 @@ class Code:
         """Count the scopes of a project."""
         return await self._engine.read(workspace, lambda transaction: transaction.code.count(project_id))
 
+    async def named(self, workspace: str, project_id: str, names: list[str]) -> list[Scope]:
+        """Return the scopes of some names, qualified or not, by path and line."""
+        return await self._engine.read(workspace, lambda transaction: transaction.code.named(project_id, names)) if names else []
+
     async def in_files(self, workspace: str, project_id: str, paths: list[str]) -> list[Scope]:
-        """Return the scopes of some files of a project, by path and line."""
-        return await self._engine.read(workspace, lambda transaction: transaction.code.in_files(project_id, paths))
+        """Return the scopes of some files of a project, named by their paths or by the ends of those, by path and line."""
+        return await self._engine.read(workspace, lambda transaction: transaction.code.in_files(project_id, paths)) if paths else []
 
     async def having(self, workspace: str, project_ids: Sequence[str] | None, terms: Sequence[str], limit: int) -> list[WordedScope]:
         """Return scopes of some projects, or of all, that have one of some terms, the most promising first."""

@@ -216,6 +216,17 @@ def _checkpoints(parser: Parser) -> None:
     _period(parser)
 
 
+def _index(parser: Parser) -> None:
+    parser.add_argument("directory", nargs="?", default=".", metavar="DIR", help="whose project's code is read (default: this one)")
+    parser.add_argument("--project", metavar="P", help="the project it belongs to (default: the directory's own)")
+    parser.add_argument("--watch", action="store_true", help="go on, and read again what changes, until it is stopped")
+
+
+def _scopes(parser: Parser) -> None:
+    parser.add_argument("name", metavar="NAME", help="a function, class or method, such as login_user or Memory.open")
+    _where(parser)
+
+
 def _verify(parser: Parser) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="a message, turn, tool call or file; without it the whole store is checked")
     parser.add_argument("--content", metavar="FILE", help="what it should say; - is standard input")
@@ -288,6 +299,8 @@ COMMANDS: dict[str, Command] = {
     "usage": Command("say how files and sources serve as context", _usage_of, "audit:usage"),
     "tools": Command("say how reliable tools are", _tools, "audit:tools"),
     "checkpoints": Command("show the timeline of checkpoints, and what changed between them", _checkpoints, "audit:checkpoints"),
+    "index": Command("read the functions, classes and methods of a project's code", _index, "code:index"),
+    "scopes": Command("show the symbols of a name, and the conversations about them", _scopes, "code:scopes"),
     "verify": Command("check a content, or the whole store", _verify, "state:verify"),
     "copy": Command("copy a whole store into another, all workspaces or the one that is named", _copy, "copy:copy"),
     "summarize": Command("summarise what is due in a conversation, and show it", _id, "distill:summarize"),

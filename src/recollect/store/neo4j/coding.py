@@ -134,9 +134,16 @@ class Neo4jCode:
         row = await self._connection.row(_OF_PROJECT + "RETURN count(s)", workspace=self._workspace, project_id=project_id)
         return 0 if row is None else int(row[0])
 
+    async def named(self, project_id: str, names: list[str]) -> list[Scope]:
+        """Return the scopes of some names, qualified or not, by path, line and id."""
+        return await self._read(
+            _OF_PROJECT + "AND (s.name IN $names OR s.qualified IN $names)" + _IN_ORDER, project_id=project_id, names=names
+        )
+
     async def in_files(self, project_id: str, paths: list[str]) -> list[Scope]:
         """Return the scopes of some files, by path, line and id."""
-        return await self._read(_OF_PROJECT + "AND s.file_path IN $paths" + _IN_ORDER, project_id=project_id, paths=paths)
+        query: LiteralString = "AND any(path IN $paths WHERE s.file_path = path OR s.file_path ENDS WITH '/' + path)"
+        return await self._read(_OF_PROJECT + query + _IN_ORDER, project_id=project_id, paths=paths)
 
     async def _read(self, query: LiteralString, **parameters: Any) -> list[Scope]:
         rows = await self._connection.rows(query, workspace=self._workspace, **parameters)

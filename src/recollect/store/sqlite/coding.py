@@ -139,10 +139,31 @@ class SqliteCode:
         """Count the scopes of a project."""
         return int(self._connection.value("select count(*) from scope where project_pk = ?", (self._key(project_id),)))
 
+    async def named(self, project_id: str, names: list[str]) -> list[Scope]:
+        """Return the scopes of some names, qualified or not, by path, line and id."""
+        rows = self._connection.rows(
+            _SELECT
+            + "where s.pk in (select pk from scope where project_pk = "
+            + _PROJECT
+            + " and name in (select value from json_each(?3)) union select pk from scope where project_pk = "
+            + _PROJECT
+            + " and qualified in (select value from json_each(?3)))"
+            + _IN_ORDER,
+            (self._workspace, project_id, as_json(names)),
+        )
+        return [_scope(row) for row in rows]
+
     async def in_files(self, project_id: str, paths: list[str]) -> list[Scope]:
         """Return the scopes of some files, by path, line and id."""
         rows = self._connection.rows(
-            _SELECT + "where s.project_pk = " + _PROJECT + " and f.file_path in (select value from json_each(?3))" + _IN_ORDER,
+            _SELECT
+            + "where s.project_pk = "
+            + _PROJECT
+            + """
+                and exists (
+                    select 1 from json_each(?3) where f.file_path = value or substr(f.file_path, -length(value) - 1) = '/' || value)
+            """
+            + _IN_ORDER,
             (self._workspace, project_id, as_json(paths)),
         )
         return [_scope(row) for row in rows]

@@ -9,6 +9,7 @@ delete from scope; -- read from the files again
 alter table scope add column qualified text not null default '';
 alter table scope add column docstring text not null default '';
 alter table scope add column terms text not null default '';
+create index scope_by_qualified on scope (project_pk, qualified);
 
 create virtual table scope_terms using fts5 (
     terms, content = 'scope', content_rowid = 'pk', tokenize = "ascii tokenchars '_./-#@+~'"

@@ -1,0 +1,53 @@
+"""Which messages speak of which symbols of the code; worked out in the background, and anew when code is indexed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from recollect.model import Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from recollect.model import Turn
+    from recollect.store import Store
+
+
+class Linker:
+    """Writes the edges from messages to scopes; a project without an index costs one question."""
+
+    def __init__(self, store: Store, workspace: str) -> None:
+        self._store = store
+        self._workspace = workspace
+
+    async def link(self, project_id: str, turns: Sequence[Turn]) -> int:
+        """Write which messages of some turns speak of code; returns how many edges there are."""
+        if not turns or not await self._store.code.count(self._workspace, project_id):
+            return 0
+        from recollect.code.mentions import mentions_of, referenced  # noqa: PLC0415  only where code was indexed
+
+        said = {message_id: mentions_of(text) for turn in turns for message_id, text in _texts(turn)}
+        names = sorted({name for one in said.values() for name in one.names})
+        paths = sorted({path for one in said.values() for path, _ in one.places})
+        named = await self._store.code.named(self._workspace, project_id, names)
+        in_files = await self._store.code.in_files(self._workspace, project_id, paths)
+        references = [
+            Reference(message_id=message_id, scope_id=scope_id)
+            for message_id, one in said.items()
+            for scope_id in referenced(one, [scope for scope in named if {scope.name, scope.qualified} & one.names], in_files)
+        ]
+        if references:
+            await self._store.code.put_references(self._workspace, references)
+        return len(references)
+
+
+def _texts(turn: Turn) -> Iterator[tuple[str, str]]:
+    """Return what each message says, with what the tools it called were given."""
+    given: defaultdict[str, list[str]] = defaultdict(list)
+    for call in turn.tool_calls:
+        texts = [value for value in (call.arguments or {}).values() if isinstance(value, str)]
+        given[call.message_id or ""] += texts
+    for message in turn.messages:
+        if message.role in {"user", "assistant"}:
+            yield message.id, "\n".join(filter(None, (message.text, *given.get(message.id, ()))))

@@ -1,0 +1,167 @@
+"""Code: read from a project's files, found by name and in words, shown as it is now, and joined to those who speak of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from recollect.errors import InputError, NotFoundError
+from recollect.memory import Memory
+from tests.kit import OpenMemory, configured
+
+AUTH = '''"""Who may come in."""
+
+
+class Door:
+    """A door with a lock."""
+
+    def unlock_door(self, key: str) -> bool:
+        """Turn the key, once."""
+        return key == "right"
+
+
+def login_user(name: str) -> str:
+    """Greet somebody who has the key."""
+    return f"hello {name}"
+'''
+TOOLS = """package tools
+
+// Weigh returns how heavy a parcel is.
+func Weigh(parcel string) int {
+	return len(parcel)
+}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "shop"
+    (root / "src").mkdir(parents=True)
+    (root / "src" / "auth.py").write_text(AUTH)
+    (root / "tools.go").write_text(TOOLS)
+    (root / "ignored").mkdir()
+    (root / "ignored" / "secret.py").write_text("def never_seen(): pass\n")
+    (root / ".gitignore").write_text("ignored/\n")
+    (root / "notes.txt").write_text("def not_code(): pass\n")
+    return root
+
+
+async def names(memory: Memory, project: Path) -> list[str]:
+    owner = next(one for one in await memory.projects() if one.root == str(project))
+    return [scope.qualified for scope in await memory.store.code.scopes(memory.workspace, owner.id, None)]
+
+
+async def test_an_index_holds_what_the_files_define_and_reads_again_only_what_changed(memory: Memory, project: Path) -> None:
+    seen: list[int] = []
+    made = await memory.index(project, progress=lambda count, _: seen.append(count))
+    assert (made.project, made.root, made.files, made.scopes, made.changed, made.gone) == ("shop", str(project), 2, 4, 2, 0)
+    assert seen == [1, 2]
+    assert await names(memory, project) == ["Door", "Door.unlock_door", "login_user", "Weigh"]
+    assert (await memory.index(project)).changed == 0
+    os.utime(project / "tools.go", (1, 1))
+    assert (await memory.index(project)).changed == 0
+    (project / "tools.go").unlink()
+    (project / "src" / "auth.py").write_text("# moved down\n" + AUTH.replace("login_user", "greet_user"))
+    again = await memory.index(project)
+    assert (again.files, again.scopes, again.changed, again.gone) == (1, 3, 1, 1)
+    (found,) = await memory.scopes("greet_user", cwd=project)
+    assert (found.scope.line_start, found.scope.line_end, found.scope.kind) == (13, 15, "function")
+    assert found.scope.signature == "def greet_user(name: str) -> str"
+    assert found.scope.docstring == "Greet somebody who has the key."
+    assert await memory.scopes("login_user", cwd=project) == []
+    assert (await memory.verify()).status == "intact"
+
+
+async def test_symbols_are_found_by_qualified_name_and_in_words(memory: Memory, project: Path) -> None:
+    await memory.index(project)
+    assert [use.scope.file_path for use in await memory.scopes("Door.unlock_door", cwd=project)] == ["src/auth.py"]
+    assert (await memory.find_scopes("what does login_user do", cwd=project))[0].scope.name == "login_user"
+    assert (await memory.find_scopes("how heavy is a parcel", cwd=project))[0].scope.name == "Weigh"
+    hits = await memory.find_scopes("Door.unlock_door key", cwd=project, limit=2)
+    assert hits[0].scope.qualified == "Door.unlock_door"
+    assert all(0 <= hit.score <= 1 for hit in hits)
+    for query in ("", "xyzzy", '"*) OR (', "a" * 9_000):
+        assert await memory.find_scopes(query, cwd=project) == []
+
+
+async def test_conversations_that_speak_of_code_are_joined_to_it_before_and_after_it_is_indexed(memory: Memory, project: Path) -> None:
+    early = await memory.create_conversation(cwd=project, title="early")
+    await early.record(user="Why does login_user greet twice?", assistant="I will get the main door open.")
+    await memory.index(project)
+    late = await memory.create_conversation(cwd=project, title="late")
+    await late.record(
+        user="Look at src/auth.py:8",
+        assistant="`Door.unlock_door` compares keys.",
+        tool_calls=[{"name": "Read", "arguments": {"file_path": "tools.go", "why": "Weigh() is slow"}}],
+    )
+    await memory.distill()
+    titles = {name: [info.title for info in use.conversations] for name in ("login_user", "Door.unlock_door", "Weigh", "Door")
+              for use in await memory.scopes(name, cwd=project)}  # fmt: skip
+    assert titles == {"login_user": ["early"], "Door.unlock_door": ["late"], "Weigh": [], "Door": []}
+    await memory.forget(conversation=early.id)
+    assert (await memory.scopes("login_user", cwd=project))[0].conversations == ()
+
+
+async def test_a_context_shows_code_as_its_file_has_it_now(memory: Memory, project: Path) -> None:
+    await memory.index(project)
+    conversation = await memory.create_conversation(cwd=project)
+    await conversation.record(user="Hello", assistant="Hi")
+    shown = (await memory.context("what does login_user do", conversation=conversation.id)).render()
+    assert "function login_user · src/auth.py:12–14 of 15 lines" in shown
+    assert '> def login_user(name: str) -> str:\n>     """Greet somebody who has the key."""\n>     return f"hello {name}"' in shown
+    (project / "src" / "auth.py").write_text("\n\n" + AUTH.replace("hello", "goodbye"))
+    shown = (await memory.context("what does login_user do", conversation=conversation.id)).render()
+    assert "src/auth.py:14–16 of 17 lines" in shown
+    assert "goodbye" in shown
+    assert "hello {name}" not in shown
+    (project / "src" / "auth.py").write_text("nothing = 1\n")
+    context = await memory.context("what does login_user do", conversation=conversation.id)
+    assert "login_user(name" not in context.render()
+    assert any("not in its file any more" in left.reason for left in context.left_out)
+
+
+async def test_code_outside_of_its_folder_is_never_shown(memory: Memory, project: Path, tmp_path: Path) -> None:
+    await memory.index(project)
+    conversation = await memory.create_conversation(cwd=project)
+    await conversation.record(user="Hello", assistant="Hi")
+    outside = tmp_path / "outside.py"
+    outside.write_text(AUTH.replace("hello", "canary"))
+    (project / "src" / "auth.py").unlink()
+    (project / "src" / "auth.py").symlink_to(outside)
+    assert "canary" not in (await memory.context("what does login_user do", conversation=conversation.id)).render()
+    assert (await memory.index(project)).files == 1
+
+
+async def test_secrets_in_code_reach_neither_the_index_nor_a_context(memory: Memory, project: Path) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    (project / "leak.py").write_text(f'def call_service(token="{token}"):\n    """Use {token}."""\n    return "{token}"\n')
+    await memory.index(project)
+    (use,) = await memory.scopes("call_service", cwd=project)
+    assert token not in use.scope.signature + use.scope.docstring
+    conversation = await memory.create_conversation(cwd=project)
+    await conversation.record(user="Hello", assistant="Hi")
+    shown = (await memory.context("what does call_service do", conversation=conversation.id)).render()
+    assert "def call_service" in shown
+    assert token not in shown
+
+
+async def test_what_a_project_keeps_holds_for_its_code_too(memory: Memory, project: Path) -> None:
+    short = configured(memory, projects={"*": {"privacy": "summary"}})
+    await short.index(project)
+    (use,) = await short.scopes("login_user", cwd=project)
+    assert (use.scope.signature, use.scope.docstring, use.scope.line_start) == ("", "", 12)
+    with pytest.raises(InputError, match="not indexed"):
+        await configured(memory, projects={"*": {"exclude": True}}).index(project)
+    with pytest.raises(NotFoundError, match="no directory"):
+        await memory.index(project / "nothing")
+
+
+async def test_code_of_one_workspace_is_unknown_to_another(memory: Memory, reopen: OpenMemory, project: Path) -> None:
+    theirs = await reopen(workspace=f"{memory.workspace}-theirs")
+    await theirs.index(project)
+    assert await memory.scopes("login_user", cwd=project) == []
+    assert await memory.find_scopes("login_user", cwd=project) == []
+    assert await memory.store.code.having(memory.workspace, None, ["login_user"], 9) == []
+    assert [item for item in (await memory.context("login_user")).items if item.kind == "scope"] == []
