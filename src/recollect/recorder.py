@@ -13,11 +13,11 @@ import msgspec
 
 from recollect.answers import Recorded
 from recollect.capture.clean import Cleaner
-from recollect.capture.paths import place_of
 from recollect.capture.reading import Reading
 from recollect.capture.withholding import withheld
+from recollect.distill.keeping import conversation_policy, policy_in
 from recollect.distill.passages import cut_passages
-from recollect.errors import InputError, NotAllowedError, NotFoundError, RecollectError, StoreBusyError
+from recollect.errors import NotAllowedError, NotFoundError, RecollectError, StoreBusyError
 from recollect.identity import identity
 from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX
 from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, Project, Turn
@@ -118,8 +118,7 @@ class Recorder:
             info = await self._store.conversations.get(self._workspace, conversation_id)
             if info is None:
                 return KEEPS_ALL
-            owner = await self._store.conversations.owner(self._workspace, info)
-            self._policies[conversation_id] = policy_of(self._settings, owner, _folder(info.cwd))
+            self._policies[conversation_id] = await conversation_policy(self._store, self._workspace, self._settings, info)
         return self._policies[conversation_id]
 
     def takes(self, conversation_id: str, project: Project) -> bool:
@@ -386,7 +385,7 @@ class Recorder:
 
     async def restore(self, conversation: ConversationInfo, project: Project, turns: Sequence[Turn], *, replace: bool) -> ConversationInfo:
         """Create a conversation with its turns at the places they carry."""
-        policy = policy_of(self._settings, project, _folder(conversation.cwd))
+        policy = policy_in(self._settings, project, conversation.cwd)
         if policy.excludes:
             msg = f"nothing of the project {project.name!r} is recorded: `exclude` in the configuration says so"
             raise NotAllowedError(msg)
@@ -395,14 +394,6 @@ class Recorder:
             conversation = _replace(conversation, summary=None)
         drafts = self._drafts(kept, policy)
         return await self._store.turns.restore(self._workspace, conversation, project, drafts, replace=replace)
-
-
-def _folder(cwd: str | None) -> str | None:
-    """Return the root of a working directory; None of one that cannot be looked at, such as another machine's."""
-    try:
-        return place_of(cwd).root
-    except InputError:
-        return None
 
 
 def _closeness(found: Recognition) -> tuple[bool, int]:

@@ -17,8 +17,8 @@ from recollect.capture.turns import with_status
 from recollect.capture.withholding import withheld_piece
 from recollect.checks import checked_name, checked_text
 from recollect.clock import iso
-from recollect.errors import ConflictError, InputError, NotFoundError
-from recollect.limits import NAME_CHARS_MAX
+from recollect.errors import ConflictError, InputError, NotFoundError, StoreBusyError
+from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX, NAME_CHARS_MAX
 from recollect.model import NOT_RECORDED_TAG
 from recollect.placing import unplaced
 from recollect.policies import is_marked
@@ -89,32 +89,42 @@ class OpenRequests:
             if await self._turn_ids(own_id, TraceScope(project_ids=(info.project_id,))):
                 msg = f"request {own_id!r} is recorded already: begin another under another id, or delete it first"
                 raise ConflictError(msg)
-            await self._write(sketch)
+            if not await self._written(sketch, None):  # somebody else began it meanwhile
+                return await self._recorded(await self._open(own_id))
             return await self._recorded(sketch)
 
     async def add(self, request_id: str, piece: Piece, body: Json) -> Recorded:
         """Put a piece into an open request; the same again changes nothing, and one that is refused changes nothing either."""
         own_id = self._checked_id(request_id)
         async with self._alone(own_id):
-            known = await self._open(own_id)
-            info = await self._info(known.conversation_id)
-            if known.status == "skipped" or not await self._takes(info):
-                return _skipped(known)
-            reading = self._recorder.reading(place_of(None if info is None else info.cwd))
-            cleaned = reading.cleaner.payload(body)
-            sketch = with_piece(known, piece, cleaned)
+            for _ in range(HEAD_MOVED_ATTEMPTS_MAX):
+                recorded = await self._added(own_id, piece, body)
+                if recorded is not None:
+                    return recorded
+        msg = f"request {own_id} kept changing under {HEAD_MOVED_ATTEMPTS_MAX} attempts to add to it: try again"
+        raise StoreBusyError(msg)
+
+    async def _added(self, request_id: str, piece: Piece, body: Json) -> Recorded | None:
+        """Put a piece into a request as it is now; None when another process has changed it meanwhile."""
+        was = await self._store.requests.get(self._workspace, request_id)
+        known = await self._open(request_id) if was is None else msgspec.json.decode(was, type=Sketch)
+        info = await self._info(known.conversation_id)
+        if known.status == "skipped" or not await self._takes(info):
+            return _skipped(known)
+        reading = self._recorder.reading(place_of(None if info is None else info.cwd))
+        cleaned = reading.cleaner.payload(body)
+        sketch = with_piece(known, piece, cleaned)
+        turns = self._turns(sketch, reading.place)
+        if any(is_marked(turn) for turn in turns):  # what was kept of it so far goes, too
+            return await self._drop(known)
+        policy = await self._recorder.policy(known.conversation_id)
+        if policy.withholds:
+            sketch = self._withheld(known, piece, cleaned, reading)
             turns = self._turns(sketch, reading.place)
-            if any(is_marked(turn) for turn in turns):  # what was kept of it so far goes, too
-                return await self._drop(known)
-            policy = await self._recorder.policy(known.conversation_id)
-            if policy.withholds:
-                sketch = self._withheld(known, piece, cleaned, reading)
-                turns = self._turns(sketch, reading.place)
-            recorded = await self._stored(sketch, info, turns)
-            if recorded.status == "skipped":  # somebody said meanwhile that nothing more is to be recorded
-                return recorded
-            await self._write(sketch)
-            return msgspec.structs.replace(recorded, notes=dict(+reading.notes))
+        recorded = await self._stored(sketch, info, turns)
+        if recorded.status == "skipped":  # somebody said meanwhile that nothing more is to be recorded
+            return recorded
+        return msgspec.structs.replace(recorded, notes=dict(+reading.notes)) if await self._written(sketch, was) else None
 
     def _withheld(self, known: Sketch, piece: Piece, body: Json, reading: Reading) -> Sketch:
         if piece == "model-response":
@@ -249,10 +259,10 @@ class OpenRequests:
 
     # What is written
 
-    async def _write(self, sketch: Sketch) -> None:
-        await self._store.requests.put(
-            self._workspace, sketch.request_id, sketch.conversation_id, _encode(sketch).decode(), self._clock.now()
-        )
+    async def _written(self, sketch: Sketch, was: str | None) -> bool:
+        """Write a sketch in the place of the one it was made from; False when that is not there any more."""
+        text = _encode(sketch).decode()
+        return await self._store.requests.put(self._workspace, sketch.request_id, sketch.conversation_id, text, self._clock.now(), was)
 
     def _turns(self, sketch: Sketch, place: Place) -> tuple[Turn, ...]:
         turns = read_payload(payload_of(sketch), self._recorder.reading(place)).turns
@@ -272,7 +282,8 @@ class OpenRequests:
     async def _drop(self, known: Sketch) -> Recorded:
         """Forget a request that is not to be recorded, but for the fact that it began."""
         gone = Sketch(request_id=known.request_id, conversation_id=known.conversation_id, status="skipped")
-        await self._write(gone)
+        while not await self._written(gone, await self._store.requests.get(self._workspace, known.request_id)):
+            pass  # somebody adds to it at this moment
         turn_ids = [turn.id for turn in await self._held(known.request_id, known.conversation_id)]
         await self._store.turns.remove(self._workspace, turn_ids)
         recorded = self._passed_over(gone)  # its conversation may be gone, too, and the sketch with it

@@ -420,6 +420,20 @@ async def test_summaries_may_go_before_their_turns(memory: Memory, clock: Manual
     assert (await own.verify()).status == "intact"
 
 
+async def test_summaries_go_by_the_policy_of_the_folder_a_conversation_is_held_in(
+    memory: Memory, clock: ManualClock, tmp_path: Path
+) -> None:
+    own = configured(memory, projects={str(tmp_path): {"retention": {"turns_days": 3, "summaries_days": 1}}})
+    conversation = await own.create_conversation(cwd=tmp_path, project="named")
+    for n in range(6):
+        await conversation.record(user=f"question {n}", assistant="answer")
+    await own.distill()
+    assert len(await conversation.summaries()) == 1
+    clock.advance(DAY_SECONDS)
+    assert await conversation.summaries() == []
+    assert len(await conversation.turns()) == 6
+
+
 async def test_a_higher_summary_stays_when_those_it_folds_expire(memory: Memory, clock: ManualClock) -> None:
     own = keeping(memory, turns_days=1, summaries_days=2)
     conversation = await own.create_conversation(project="fleeting")

@@ -557,6 +557,25 @@ async def test_a_sweep_after_a_restart_closes_what_the_dead_process_had_begun(
     assert (await turn_of(memory)).status == "failed"
 
 
+async def test_two_processes_that_add_to_one_request_lose_nothing(memory: Memory, reopen: OpenMemory) -> None:
+    other = await reopen()
+    await memory.requests.start("r", HEAD)
+    await memory.requests.add("r", *says(0, "Fix it"))
+    senders = [(memory, number) for number in range(1, 6)] + [(other, number) for number in range(6, 11)]
+    await asyncio.gather(*(one.requests.add("r", *says(number, f"said {number}", "assistant")) for one, number in senders))
+    await other.requests.finalize("r")
+    (turn,) = await turns_of(memory, "r")
+    assert [message.content for message in turn.messages] == ["Fix it", *(f"said {number}" for number in range(1, 11))]
+    assert turn.status == "complete"
+
+
+async def test_two_processes_that_begin_one_request_begin_it_once(memory: Memory, reopen: OpenMemory) -> None:
+    other = await reopen()
+    begun = await asyncio.gather(memory.requests.start("r", HEAD), other.requests.start("r", HEAD))
+    assert len({one.conversation_id for one in begun}) == 1
+    assert len(await turns_of(memory, "r")) == 1
+
+
 async def test_a_sweep_leaves_what_was_sent_again_as_a_whole_as_it_is(memory: Memory, clock: ManualClock) -> None:
     await stream(memory, "r", [says(0, "Fix login")])
     whole = {**HEAD, "request_id": "r", "messages": [{"role": "user", "content": "Fix login"}, {"role": "assistant", "content": "Done"}]}

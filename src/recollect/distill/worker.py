@@ -18,6 +18,7 @@ import msgspec
 from recollect.distill.actions import Actions
 from recollect.distill.embedders import chosen_embedder, default_embedder
 from recollect.distill.extractive import AUTHOR, Told, fold_summaries, summarise_turns
+from recollect.distill.keeping import conversation_policy
 from recollect.distill.linking import Linker
 from recollect.distill.models import Asked, summaries_text, told_by, turns_text
 from recollect.distill.plan import Triggers, Window, fold_windows, turn_windows
@@ -28,7 +29,6 @@ from recollect.identity import content_hash, identity
 from recollect.limits import TURNS_PER_PAGE
 from recollect.model import Summary
 from recollect.placing import checksum
-from recollect.policies import policy_of
 from recollect.quoting import key_text, summary_text
 from recollect.store.shapes import Embedded, SummarySize, TurnRange
 
@@ -307,7 +307,7 @@ class Worker:
         info = await self._store.conversations.get(self._workspace, conversation_id) if self._settings.projects else None
         if info is None:
             return {}
-        policy = policy_of(self._settings, await self._store.conversations.owner(self._workspace, info))
+        policy = await conversation_policy(self._store, self._workspace, self._settings, info)
         found = {one.id: policy.summary_expiry(one.created_at) for one in summaries}
         return {own_id: moment for own_id, moment in found.items() if moment is not None}
 

@@ -24,9 +24,9 @@ class Requests:
         """Return the sketch of a request, or None."""
         return await self._engine.read(workspace, lambda transaction: transaction.requests.get(request_id))
 
-    async def put(self, workspace: str, request_id: str, conversation_id: str, sketch: str, at: datetime) -> None:
-        """Write the sketch of a request; when this returns, it survives the death of every process."""
-        await self._engine.write(workspace, lambda transaction: transaction.requests.put(request_id, conversation_id, sketch, at))
+    async def put(self, workspace: str, request_id: str, conversation_id: str, sketch: str, at: datetime, was: str | None) -> bool:
+        """Write the sketch of a request in the place of the one it was made from; False when somebody else has changed that meanwhile."""
+        return await self._engine.write(workspace, lambda transaction: _put(transaction, request_id, conversation_id, sketch, at, was))
 
     async def delete(self, workspace: str, request_id: str) -> bool:
         """Delete a sketch, and its conversation when nothing of it was to be recorded; False when there is no sketch."""
@@ -41,6 +41,14 @@ class _Sketched(msgspec.Struct, frozen=True):
     """What a store has to know of a sketch."""
 
     status: str = "open"
+
+
+async def _put(transaction: Transaction, request_id: str, conversation_id: str, sketch: str, at: datetime, was: str | None) -> bool:
+    await transaction.conversations.held(conversation_id)  # keeps others from writing, also where many may at once
+    if await transaction.requests.get(request_id) != was:
+        return False
+    await transaction.requests.put(request_id, conversation_id, sketch, at)
+    return True
 
 
 async def _delete(transaction: Transaction, request_id: str) -> bool:
