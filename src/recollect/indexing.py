@@ -141,6 +141,7 @@ class _Indexer:
         if gone:
             await self._store.code.drop_files(self._workspace, self._project.id, gone)
         scopes = await self._store.code.count(self._workspace, self._project.id)
+        await self._store.code.stamp(self._workspace, self._project.id)
         if self._changed:
             await self._link()
         return Indexed(

@@ -165,3 +165,38 @@ async def test_code_of_one_workspace_is_unknown_to_another(memory: Memory, reope
     assert await memory.find_scopes("login_user", cwd=project) == []
     assert await memory.store.code.having(memory.workspace, None, ["login_user"], 9) == []
     assert [item for item in (await memory.context("login_user")).items if item.kind == "scope"] == []
+
+
+async def test_hits_whose_files_have_changed_since_say_so_and_rank_a_little_lower(memory: Memory, project: Path) -> None:
+    conversation = await memory.create_conversation(cwd=project)
+    read = {"name": "Read", "arguments": {"file_path": str(project / "src" / "auth.py")}, "result": "…"}
+    for n in range(5):
+        await conversation.record(user=f"marmalade question {n}", assistant="It greets.", tool_calls=[read] if n == 1 else [])
+    await memory.distill()
+
+    async def found() -> dict[tuple[str, int | None], tuple[bool, float]]:
+        hits = [
+            *(await memory.search("marmalade question", levels=[0])).hits,
+            *(await memory.search("marmalade question", levels=[1])).hits,
+        ]
+        assert all(("stale" in hit.explanation) == hit.stale for hit in hits)
+        return {(hit.kind, hit.turn_index): (hit.stale, hit.score) for hit in hits}
+
+    assert {stale for stale, _ in (await found()).values()} == {False}
+    await memory.index(project)
+    before = await found()
+    assert {stale for stale, _ in before.values()} == {False}
+    (project / "src" / "auth.py").write_text(AUTH + "\n# more\n")
+    await memory.index(project)
+    after = await found()
+    assert {place for place, (stale, _) in after.items() if stale} == {("turn", 1), ("summary", None)}
+    assert after["turn", 1][1] < before["turn", 1][1]
+    assert after["turn", 2] == before["turn", 2]
+    shown = (await memory.context("marmalade question 1", conversation=conversation.id, strategy="relevant")).render()
+    assert "its files have changed since" in shown
+    await conversation.record(user="marmalade again", assistant="It still greets.", tool_calls=[read])
+    await memory.index(project)
+    assert not (await found())["turn", 5][0]
+    (project / "src" / "auth.py").unlink()
+    await memory.index(project)
+    assert (await found())["turn", 5][0]

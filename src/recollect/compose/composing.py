@@ -297,7 +297,9 @@ class _Composer:
             part for part in (hit.project, shorten(hit.conversation_title or hit.conversation_id[:8], _TITLE_CHARS_MAX)) if part
         )
         own = self._material.info is not None and hit.conversation_id == self._material.info.id
-        head = f"### {place} · {age(hit.age_seconds)}{'' if own else f' · {path}'} · relevance {hit.score:.0%}"
+        told = "" if own else f" · {path}"
+        stale = " · its files have changed since" if hit.stale else ""
+        head = f"### {place} · {age(hit.age_seconds)}{told} · relevance {hit.score:.0%}{stale}"
         asked = (hit.conversation_id, hit.turn_index if hit.turn_index is not None else -1)
         item = Item(
             kind="turn" if is_turn else "summary", id=hit.id, text="", conversation_id=hit.conversation_id,

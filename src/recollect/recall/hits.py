@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recollect.model import ConversationInfo, Passage, Summary, Turn
     from recollect.recall.ranking import Ranked
     from recollect.recall.signals import Signals
+    from recollect.recall.weights import Weights
     from recollect.store import Store
     from recollect.store.shapes import Found
 
@@ -65,12 +66,21 @@ class Reader:
         turn = self._owners.turns.get(owner.owner_id)
         return turn is not None and not turn.assistant and not turn.tool_calls and turn.user.rstrip().endswith("?")
 
+    def penalties(self, owner: Found, weights: Weights) -> dict[str, float]:
+        """Return what counts against an owner, which only the whole of it tells."""
+        found: dict[str, float] = {}
+        if self.is_unanswered(owner):
+            found["unanswered"] = weights.unanswered
+        if owner.owner_id in self._owners.stale:
+            found["stale"] = weights.stale
+        return found
+
     def hit(self, ranked: Ranked, owner: Found, passage: Passage) -> Hit:
         """Return one hit."""
-        conversation = self._owners.conversations.get(owner.conversation_id)
+        conversation, stale = self._owners.conversations.get(owner.conversation_id), owner.owner_id in self._owners.stale
         if owner.level:
-            return self._summary_hit(self._owners.summaries[owner.owner_id], _hit("summary", owner, ranked, conversation))
-        return self._turn_hit(self._owners.turns[owner.owner_id], passage, _hit("turn", owner, ranked, conversation))
+            return self._summary_hit(self._owners.summaries[owner.owner_id], _hit("summary", owner, ranked, conversation, stale=stale))
+        return self._turn_hit(self._owners.turns[owner.owner_id], passage, _hit("turn", owner, ranked, conversation, stale=stale))
 
     def _turn_hit(self, turn: Turn, passage: Passage, hit: Hit) -> Hit:
         moment = turn.ended_at or turn.started_at
@@ -97,7 +107,7 @@ class Reader:
         )
 
 
-def _hit(kind: Literal["turn", "summary"], owner: Found, ranked: Ranked, conversation: ConversationInfo | None) -> Hit:
+def _hit(kind: Literal["turn", "summary"], owner: Found, ranked: Ranked, conversation: ConversationInfo | None, *, stale: bool) -> Hit:
     return Hit(
         kind=kind,
         id=owner.owner_id,
@@ -106,6 +116,7 @@ def _hit(kind: Literal["turn", "summary"], owner: Found, ranked: Ranked, convers
         project="" if conversation is None else conversation.project,
         score=round(ranked.score, _DECIMALS),
         confidence=round(ranked.confidence, _DECIMALS),
+        stale=stale,
         explanation={name: round(share, _SHARE_DECIMALS) for name, share in ranked.shares.items()},
     )
 

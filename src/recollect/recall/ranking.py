@@ -8,6 +8,7 @@ without vectors.
 from __future__ import annotations
 
 import math
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+_NONE: Mapping[str, float] = MappingProxyType({})
 _SCALE = 6.0  # a sum of so much is a score of 1 - 1/e
 _DECIMALS = 6
 _MEANING_MIN = 0.2  # unrelated texts are about as close as this
@@ -95,9 +97,9 @@ def has_evidence(signals: Signals, row: int, *, only_when: bool = False) -> bool
     return bool(signals.terms[row] > 0 or signals.meaning[row] >= _MEANING_MIN or (only_when and signals.time[row] > 0))
 
 
-def ranked(signals: Signals, sums: Sums, row: int, penalty: float = 0.0) -> Ranked:
-    """Return what came of one owner; the shares sum to its score."""
-    parts = {name: float(values[row]) for name, values in sums.parts.items()} | {"unanswered": penalty}
+def ranked(signals: Signals, sums: Sums, row: int, penalties: Mapping[str, float] = _NONE) -> Ranked:
+    """Return what came of one owner, with what counts against it by name; the shares sum to its score."""
+    parts = {name: float(values[row]) for name, values in sums.parts.items()} | dict(penalties)
     total = max(sum(parts.values()), 0.0)
     score = score_of(total)
     shares = {name: part * score / total for name, part in parts.items() if part} if total else {}

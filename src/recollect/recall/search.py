@@ -162,9 +162,9 @@ class _Search:
         reader = Reader(self._store, self._workspace, self._now)
         await reader.read([one.owner for one in best])
         best = [one for one in best if reader.has(one.owner)]  # what is forgotten meanwhile is no hit
-        penalties = [ask.weights.unanswered if reader.is_unanswered(one.owner) else 0.0 for one in best]
-        final = sorted(zip(best, penalties, strict=True), key=lambda pair: standing(pair[0].signals, pair[0].sums, pair[0].row, pair[1]))
-        rated = [(one, ranked(one.signals, one.sums, one.row, penalty)) for one, penalty in final]
+        against = [(one, reader.penalties(one.owner, ask.weights)) for one in best]
+        against.sort(key=lambda pair: standing(pair[0].signals, pair[0].sums, pair[0].row, sum(pair[1].values())))
+        rated = [(one, ranked(one.signals, one.sums, one.row, penalties)) for one, penalties in against]
         kept = [(one, rank) for one, rank in rated if rank.score >= ask.minimum_score and rank.score > 0][: ask.limit]
         return tuple([reader.hit(rank, one.owner, one.passage) for one, rank in kept])
 

@@ -20,6 +20,7 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
     recency: float = 0.3
     summary: float = 0.9
     unanswered: float = -0.7
+    stale: float = -0.3
 
 
 CHOSEN = Weights()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
@@ -26,6 +26,15 @@ class WordedScope(msgspec.Struct, frozen=True):
     scope: Scope
     terms: str
     checksum: int
+
+
+class Stretch(NamedTuple):
+    """Some turns of a conversation, and the id of what tells of them."""
+
+    id: str
+    conversation_id: str
+    first_turn: int
+    last_turn: int
 
 
 class CodeRows(Protocol):
@@ -77,6 +86,14 @@ class CodeRows(Protocol):
 
     async def having(self, project_ids: list[str] | None, terms: list[str], limit: int) -> list[WordedScope]:
         """Return scopes that have one of some terms, those with the most of what is rare first."""
+        ...
+
+    async def stamp(self, project_id: str) -> None:
+        """Write at each access of an indexed file that has no hash yet the one that the file has now."""
+        ...
+
+    async def stale(self, owners: list[Stretch]) -> list[str]:
+        """Return the ids of those whose turns accessed a file that has another hash now than it was stamped with, or is gone."""
         ...
 
     async def put_references(self, references: list[Reference]) -> None:

@@ -71,6 +71,10 @@ class Code:
         projects = None if project_ids is None else list(project_ids)
         return await self._engine.read(workspace, lambda transaction: transaction.code.having(projects, list(terms), limit))
 
+    async def stamp(self, workspace: str, project_id: str) -> None:
+        """Keep, with each access to an indexed file that is new, what the file is now: what changes it later makes the access stale."""
+        await self._engine.write(workspace, lambda transaction: transaction.code.stamp(project_id))
+
     async def put_references(self, workspace: str, references: list[Reference]) -> None:
         """Write that messages speak of scopes; each is kept once, and goes with its message or its scope."""
         await self._engine.write(workspace, lambda transaction: transaction.code.put_references(references))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from recollect.store.coded import Stretch
 from recollect.store.integrity import intact
 from recollect.store.lineage import spans_of
 from recollect.store.shapes import Area, Owners
@@ -47,7 +48,12 @@ async def _owners(transaction: Transaction, found: Sequence[Found]) -> Owners:
         turns={one.turn.id: intact(one.turn, one.checksum) for one in stored},
         summaries={one.id: one for one in summaries},
         conversations={one.id: one for one in conversations},
+        stale=frozenset(await transaction.code.stale([_stretch(one) for one in found])) if found else frozenset(),
     )
+
+
+def _stretch(one: Found) -> Stretch:
+    return Stretch(one.owner_id, one.conversation_id, one.first_turn, one.last_turn)
 
 
 async def _area(transaction: Transaction, workspace: str, scope: SearchScope) -> Area:

@@ -215,11 +215,15 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Owners(msgspec.Struct, frozen=True, kw_only=True):
-    """What hits are told from: turns, summaries and the conversations they are in, by their ids; what is gone is not among them."""
+    """What hits are told from: turns, summaries and the conversations they are in, by their ids; what is gone is not among them.
+
+    `stale` are the ids of those turns and summaries whose files have changed since.
+    """
 
     turns: Mapping[str, Turn]
     summaries: Mapping[str, Summary]
     conversations: Mapping[str, ConversationInfo]
+    stale: frozenset[str] = frozenset()
 
 
 class HashRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -118,7 +118,8 @@ def _print(result: SearchResult, query: str, memory: Memory, *, explain: bool) -
     for n, hit in enumerate(result.hits, 1):
         path = _path(hit.project, hit.conversation_title, hit.conversation_id)
         place = f"turn {hit.turn_index}" if hit.kind == "turn" else f"summary of turns {hit.first_turn}–{hit.last_turn} · level {hit.level}"
-        head = f"{n:<2} {hit.score:.2f}  {place} · {age(hit.timestamp, memory.clock.now())} · {one_line(path, 60)}"
+        stale = " · its files have changed since" if hit.stale else ""
+        head = f"{n:<2} {hit.score:.2f}  {place} · {age(hit.timestamp, memory.clock.now())}{stale} · {one_line(path, 60)}"
         found_by = f"[{', '.join(hit.explanation)}]"
         print(styled(head, "cyan") + " " * max(width() - len(head) - len(found_by), 2) + styled(found_by, "dim"))
         _print_hit(hit, wanted)

@@ -9,6 +9,7 @@ from recollect.store.coded import IndexedFile, WordedScope
 from recollect.store.neo4j.rows import code_file_id, full_text_query, read, readable, scope_term, written
 
 if TYPE_CHECKING:
+    from recollect.store.coded import Stretch
     from recollect.store.neo4j.database import Connection
 
 _LOCKED: LiteralString = "MATCH (p:Project {workspace: $workspace, uuid: $project_id}) SET p.name = p.name\nWITH p\n"
@@ -168,6 +169,34 @@ class Neo4jCode:
         )
         with readable():
             return [WordedScope(read(Scope, row[0]), row[1], row[2]) for row in rows]
+
+    async def stamp(self, project_id: str) -> None:
+        """Write at each access of an indexed file that has no hash yet the one that the file has now."""
+        await self._connection.run(
+            _LOCKED
+            + """
+            MATCH (f:CodeFile) WHERE f.workspace = $workspace AND f.project_id = $project_id AND f.indexed_hash IS NOT NULL
+            MATCH ()-[a:ACCESSED]->(f) WHERE a.file_hash IS NULL
+            SET a.file_hash = f.indexed_hash
+            """,
+            workspace=self._workspace,
+            project_id=project_id,
+        )
+
+    async def stale(self, owners: list[Stretch]) -> list[str]:
+        """Return the ids of those whose turns accessed a file that has changed or is gone."""
+        rows = await self._connection.rows(
+            """
+            UNWIND $owners AS one
+            MATCH (t:Turn) WHERE t.workspace = $workspace AND t.conversation_id = one[1] AND one[2] <= t.index AND t.index <= one[3]
+            MATCH (t)-[:HAS_TOOL_CALL]->()-[a:ACCESSED]->(f)
+            WHERE a.file_hash IS NOT NULL AND (f.indexed_hash IS NULL OR f.indexed_hash <> a.file_hash)
+            RETURN DISTINCT one[0]
+            """,
+            workspace=self._workspace,
+            owners=[list(one) for one in owners],
+        )
+        return [row[0] for row in rows]
 
     async def put_references(self, references: list[Reference]) -> None:
         """Write that messages speak of scopes."""

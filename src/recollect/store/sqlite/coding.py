@@ -9,6 +9,7 @@ from recollect.store.coded import IndexedFile, WordedScope
 from recollect.store.sqlite.rows import as_json
 
 if TYPE_CHECKING:
+    from recollect.store.coded import Stretch
     from recollect.store.sqlite.database import Connection, Row
 
 _PROJECT: LiteralString = "(select p.pk from project p join workspace w on w.pk = p.workspace_pk where w.name = ?1 and p.uuid = ?2)"
@@ -180,6 +181,34 @@ class SqliteCode:
             (self._workspace, _query(terms), None if project_ids is None else as_json(project_ids), limit),
         )
         return [WordedScope(_scope(row), row[11], row[12]) for row in rows]
+
+    async def stamp(self, project_id: str) -> None:
+        """Write at each access of an indexed file that has no hash yet the one that the file has now."""
+        self._connection.run(
+            """
+            update access set file_hash = (select content_hash from indexed_file i where i.code_file_pk = access.code_file_pk)
+            where file_hash is null and code_file_pk in (
+                select pk from code_file join indexed_file i on i.code_file_pk = pk where project_pk = ?)
+            """,
+            (self._key(project_id),),
+        )
+
+    async def stale(self, owners: list[Stretch]) -> list[str]:
+        """Return the ids of those whose turns accessed a file that has changed or is gone."""
+        if self._connection.value("select 1 from indexed_file limit 1") is None:
+            return []
+        rows = self._connection.rows(
+            """
+            select distinct asked.value ->> 0 from json_each(?2) asked
+                cross join conversation c on c.uuid = asked.value ->> 1 and c.workspace_pk = (select pk from workspace where name = ?1)
+                cross join turn t on t.conversation_pk = c.pk and t.turn_index between asked.value ->> 2 and asked.value ->> 3
+                cross join tool_call k on k.turn_pk = t.pk cross join access a on a.tool_call_pk = k.pk
+                left join indexed_file i on i.code_file_pk = a.code_file_pk
+            where a.file_hash is not null and a.file_hash is not i.content_hash
+            """,
+            (self._workspace, as_json(owners)),
+        )
+        return [row[0] for row in rows]
 
     async def put_references(self, references: list[Reference]) -> None:
         """Write that messages speak of scopes."""

@@ -32,4 +32,5 @@ create table indexed_file (
     line_count integer not null
 ) strict;
 alter table project add column code_root text;
+alter table access add column file_hash text; -- of the file when it was first indexed after the access
 """
