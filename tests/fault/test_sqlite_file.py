@@ -339,7 +339,11 @@ def test_a_file_from_before_recall_is_counted_and_embedded_again(tmp_path: Path)
         drop trigger passage_tallied; drop trigger passage_untallied; drop table tally;
         drop trigger plane_spoilt; drop table plane;
         drop index turn_by_expiry; drop index summary_by_expiry; alter table turn drop column expires_at;
-        alter table summary drop column expires_at; drop table open_request; pragma user_version = 4;
+        alter table summary drop column expires_at; drop table open_request;
+        drop trigger scope_terms_added; drop trigger scope_terms_removed; drop trigger scope_terms_changed; drop table scope_terms;
+        drop index scope_by_qualified; alter table scope drop column qualified; alter table scope drop column docstring;
+        alter table scope drop column terms; drop table indexed_file; alter table project drop column code_root;
+        alter table access drop column file_hash; drop index turn_by_time; pragma user_version = 4;
         """
     )
     raw.close()
