@@ -6,6 +6,8 @@ from pathlib import Path
 
 from neo4j import GraphDatabase
 
+from recollect.memory import Memory
+
 
 def said_in(url: str, workspace: str) -> dict[str, bytes]:
     """Return everything that a store says, by where it says it: files by their names, nodes and edges by their labels and types."""
@@ -22,6 +24,11 @@ def said_in(url: str, workspace: str) -> dict[str, bytes]:
         kind, properties = record.values()
         found[kind] = found.get(kind, b"") + str(properties).encode() + b"\n"
     return found
+
+
+def everywhere(memory: Memory) -> dict[str, bytes]:
+    """Return everything that the store of a memory says of its workspace."""
+    return said_in(memory.store.url, memory.workspace)
 
 
 def places_of(word: str, said: dict[str, bytes]) -> list[str]:

@@ -15,12 +15,13 @@ from recollect.checks import checked_count, checked_number, checked_text
 from recollect.compose.composing import composed, fitted
 from recollect.compose.context import Context, Item, LeftOut, Section, Strategy
 from recollect.compose.fallback import history_fallback
-from recollect.compose.gathering import Gatherer
+from recollect.compose.gathering import CodeAccess, Gatherer
 from recollect.compose.material import Plan
 from recollect.compose.rendering import around_chars, heading, sized
 from recollect.compose.wording import worded
 from recollect.errors import InputError, StoreError
 from recollect.opening import off_the_loop
+from recollect.policies import policy_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -101,7 +102,18 @@ class Contexts:
         async def find_code(query: str, project_ids: tuple[str, ...] | None) -> list[ScopeHit]:
             return await self._recall.scopes(query, project_ids, limit=_SCOPES_MAX)
 
-        return Gatherer(self._store, self._settings.workspace, search, find_code, self._clean, plan, self._clock.now())
+        code = CodeAccess(find_code, self._kept_root, self._clean)
+        return Gatherer(self._store, self._settings.workspace, search, code, plan, self._clock.now())
+
+    async def _kept_root(self, project_id: str) -> tuple[bool, str | None]:
+        """Tell whether code of a project may be shown, and where its text is, if that may be, too."""
+        workspace = self._settings.workspace
+        root = await self._store.code.root(workspace, project_id)
+        known = next((one for one in await self._store.conversations.projects(workspace) if one.id == project_id), None)
+        if known is None or not self._settings.projects:
+            return True, root
+        policy = policy_of(self._settings, known, root)
+        return not policy.excludes, None if policy.withholds else root
 
     def _plan(self, wanted: Wanted) -> Plan:
         if str(wanted.strategy) not in STRATEGIES:

@@ -66,6 +66,8 @@ class Kept:
             forgotten = await self.store.turns.forget_before(self.workspace, before, await self._projects.ids(project, None))
         else:
             ids = await self._ids_to_forget(conversation, project, before, origin)
+            if project is not None:
+                await self.store.code.forget(self.workspace, await self._projects.ids(project, None) or ())
             forgotten = await self.store.conversations.remove(self.workspace, ids, keep_inherited=False)
         await self._mirrored_anew()
         await self.store.erase()

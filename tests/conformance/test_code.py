@@ -10,6 +10,7 @@ import pytest
 from recollect.errors import InputError, NotFoundError
 from recollect.memory import Memory
 from tests.kit import OpenMemory, configured
+from tests.left import everywhere, places_of
 
 AUTH = '''"""Who may come in."""
 
@@ -156,6 +157,83 @@ async def test_what_a_project_keeps_holds_for_its_code_too(memory: Memory, proje
         await configured(memory, projects={"*": {"exclude": True}}).index(project)
     with pytest.raises(NotFoundError, match="no directory"):
         await memory.index(project / "nothing")
+
+
+async def test_a_policy_that_changes_takes_back_what_was_indexed(memory: Memory, project: Path) -> None:
+    await memory.index(project)
+    conversation = await memory.create_conversation(cwd=project)
+    await conversation.record(user="Hello", assistant="Hi")
+    short = configured(memory, projects={"*": {"privacy": "summary"}})
+    assert "hello {name}" not in (await short.context("what does login_user do", conversation=conversation.id)).render()
+    assert (await short.index(project)).changed == 2
+    assert (await memory.scopes("login_user", cwd=project))[0].scope.docstring == ""
+    assert (await memory.index(project)).changed == 2
+    none = configured(memory, projects={"*": {"exclude": True}})
+    shown = await none.context("login_user", conversation=conversation.id)
+    assert [item for item in shown.items if item.kind == "scope"] == []
+    with pytest.raises(InputError):
+        await none.index(project)
+    assert await memory.scopes("login_user", cwd=project) == []
+
+
+async def test_a_forgotten_project_takes_its_code_along(memory: Memory, project: Path) -> None:
+    (project / "empty.py").write_text("")
+    await memory.index(project)
+    lonely = await memory.create_conversation(project="other")
+    await memory.forget(conversation=lonely.id)
+    assert (await memory.index(project)).changed == 0
+    assert places_of("unlock_door", everywhere(memory)) != []
+    await memory.forget(project="shop")
+    assert await memory.projects() == []
+    assert places_of("unlock_door", everywhere(memory)) == []
+    assert places_of(str(project), everywhere(memory)) == []
+
+
+async def test_no_half_of_a_secret_is_left_where_a_signature_is_cut(memory: Memory, project: Path) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    padding = ", ".join(f"argument_{n}" for n in range(19))
+    (project / "leak.py").write_text(f'def call_service({padding}, token="{token}"):\n    """{"word " * 95}{token}"""\n')
+    await memory.index(project)
+    assert places_of(token[:12], everywhere(memory)) == []
+
+
+async def test_a_turn_that_is_written_anew_stays_joined_to_the_code_it_speaks_of(memory: Memory, project: Path) -> None:
+    await memory.index(project)
+    for own in (memory, configured(memory, agent={"memory": {"embeddings": {"enabled": False}}})):
+        conversation = await own.create_conversation(cwd=project)
+        turn = await conversation.begin("Why does login_user greet?")
+        await own.distill()
+        await conversation.finish(turn, [{"role": "assistant", "content": "No reason."}])
+        await own.distill()
+        assert conversation.id in {info.id for info in (await own.scopes("login_user", cwd=project))[0].conversations}
+
+
+async def test_who_speaks_of_a_symbol_that_is_new_or_of_a_whole_path_is_joined_to_it(memory: Memory, project: Path) -> None:
+    await memory.index(project)
+    conversation = await memory.create_conversation(cwd=project)
+    await conversation.record(user="We need a logout_user", assistant="I will write it.")
+    await memory.distill()
+    (project / "src" / "auth.py").write_text(AUTH + "\n\ndef logout_user():\n    return None\n")
+    await memory.index(project)
+    assert [info.id for info in (await memory.scopes("logout_user", cwd=project))[0].conversations] == [conversation.id]
+    await conversation.record(user=f"{project}/src/auth.py:8 is wrong", assistant="Yes")
+    await memory.distill()
+    assert [info.id for info in (await memory.scopes("Door.unlock_door", cwd=project))[0].conversations] == [conversation.id]
+
+
+async def test_what_only_shares_a_common_word_is_not_shown(memory: Memory, project: Path) -> None:
+    await memory.index(project)
+    context = await memory.context("which name would suit our new office dog best, Rex or Bella?", project="shop")
+    assert [item for item in context.items if item.kind == "scope"] == []
+
+
+async def test_what_cannot_be_looked_at_for_a_moment_is_not_gone(memory: Memory, project: Path) -> None:
+    await memory.index(project)
+    (project / "src").rename(project / "ignored" / "src")
+    (project / "src").symlink_to("src")  # leads nowhere, and does not say that there is nothing
+    assert (await memory.index(project)).gone == 0
+    (project / "src").unlink()
+    assert (await memory.index(project)).gone == 1
 
 
 async def test_code_of_one_workspace_is_unknown_to_another(memory: Memory, reopen: OpenMemory, project: Path) -> None:

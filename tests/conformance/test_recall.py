@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -39,11 +40,14 @@ async def two_thousand_turns(memory: Memory, clock: ManualClock) -> list[str]:
         for _ in range(2):
             conversation = await memory.create_conversation(project=f"project {project}")
             subject = source.sample(WORDS, 6)
+            messages: list[dict[str, Any]] = []
             for _ in range(50):
                 clock.advance(60)
                 answer = sentence(source, 22, subject)
                 asked.append(" ".join(source.sample(answer.split(), 2 + len(asked) % 5)))
-                await conversation.record(user=sentence(source, 9, subject), assistant=answer, timestamp=clock.now())
+                said = (("user", sentence(source, 9, subject)), ("assistant", answer))
+                messages += [{"role": role, "content": text, "timestamp": clock.now().isoformat()} for role, text in said]
+            await conversation.record(messages=messages)
     await memory.distill()
     return source.sample(asked, 12)
 

@@ -24,7 +24,7 @@ from recollect.memory import Memory
 from recollect.model import ConversationInfo, Summary
 from recollect.store.shapes import TurnRange
 from tests.kit import START, configured, said
-from tests.left import places_of, said_in
+from tests.left import everywhere, places_of, said_in
 
 DAY_SECONDS = 24 * 60 * 60.0
 INSTANT = 1e-6
@@ -75,10 +75,6 @@ async def lasting(memory: Memory) -> Conversation:
 async def fleeting(memory: Memory, request: str = "r1") -> Conversation:
     recorded = await memory.record(telling(WORD, request))
     return await memory.load_conversation(recorded.conversation_id)
-
-
-def everywhere(memory: Memory) -> dict[str, bytes]:
-    return said_in(memory.store.url, memory.workspace)
 
 
 READS: dict[str, Callable[[Memory, str], Awaitable[Any]]] = {

@@ -26,11 +26,12 @@ _SAME_NAME_MAX = 3  # a name that more symbols have says nothing of one of them
 _WORD = re.compile(r"(?<![\w./-])[^\W\d]\w*(?:(?:\.|::|->)[^\W\d]\w*)*(?![\w/-])")
 _CALLED = re.compile(r"`([^\W\d]\w*)\(\)?`")
 _DEFINED = re.compile(
-    r"^\s*(?:export\s+|public\s+|private\s+|static\s+|async\s+|pub\s+)*(?:def|class|fn|func|function|interface|struct|trait|enum)\s+([^\W\d]\w*)",
+    r"^[ \t]*(?:(?:export|public|private|static|async|pub)[ \t]+){0,4}"
+    r"(?:def|class|fn|func|function|interface|struct|trait|enum)[ \t]+([^\W\d]\w*)",
     re.MULTILINE,
 )
-_PLACE = re.compile(r"([\w./~-]*\w\.[A-Za-z]\w{0,5})(?::|#L|,? (?:at |on )?lines? )(\d{1,6})\b")
-_PATH = re.compile(r"[\w./~-]*\w\.[A-Za-z]\w{0,5}\b")
+_PLACE = re.compile(r"(?<![\w./~-])([\w./~-]{0,400}\w\.[A-Za-z]\w{0,5})(?::|#L|,? (?:at |on )?lines? )(\d{1,6})\b")
+_PATH = re.compile(r"(?<![\w./~-])[\w./~-]{0,400}\w\.[A-Za-z]\w{0,5}\b")
 _JOINED = re.compile(r"::|->")
 
 
@@ -50,9 +51,11 @@ class Mentions(msgspec.Struct, frozen=True):
         return frozenset(parts | self.telling | self.plain)
 
 
-def mentions_of(text: str) -> Mentions:
-    """Return the code that a text speaks of."""
+def mentions_of(text: str, root: str | None = None) -> Mentions:
+    """Return the code that a text speaks of; paths below a root are told as they are from there."""
     text = text[:_TEXT_CHARS_MAX]
+    if root is not None:
+        text = text.replace(root.rstrip("/") + "/", "")
     places = dict.fromkeys((match[1].removeprefix("./"), int(match[2])) for match in _PLACE.finditer(text))
     words = dict.fromkeys(_JOINED.sub(".", word) for word in _WORD.findall(text))
     dotted = [word for word in words if "." in word and len(word) <= _NAME_CHARS[1]]
@@ -116,4 +119,4 @@ def _few(scopes: Sequence[Scope], mentions: Mentions, most: int) -> Sequence[Sco
 
 
 def _is_file(own: str, said: str) -> bool:
-    return own == said or own.endswith("/" + said) or said.endswith("/" + own)
+    return own == said or own.endswith("/" + said)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from recollect.code.definitions import Candidate, Definition
     from recollect.code.languages import Language
+    from recollect.code.wording import Clean
 
 SOURCE_BYTES_MAX = 1_000_000
 SYMBOLS_PER_FILE_MAX = 20_000
@@ -61,8 +62,9 @@ class _Open(msgspec.Struct, frozen=True):
 class _Source:
     """One text with what is looked up in it again and again."""
 
-    def __init__(self, text: str, language: Language) -> None:
+    def __init__(self, text: str, language: Language, clean: Clean) -> None:
         self.text = text
+        self.clean = clean
         self.language = language
         self.lines = text.split("\n")
         self._starts = list(accumulate([len(line) + 1 for line in self.lines], initial=0))
@@ -72,8 +74,10 @@ class _Source:
         return bisect_right(self._starts, index)
 
 
-def symbols_of(text: str, language: str) -> list[Symbol]:
+def symbols_of(text: str, language: str, clean: Clean = str) -> list[Symbol]:
     """Return the symbols of a source text in their order; nothing for what is too large, binary or minified.
+
+    What they say of themselves is cleaned before it is cut, so that no half of a secret is left.
 
     Raises:
         InputError: the language is none of `LANGUAGES`.
@@ -85,7 +89,7 @@ def symbols_of(text: str, language: str) -> list[Symbol]:
         raise InputError(msg)
     if not is_readable(text) or (known.comments == "slashes" and _has_open_comments(text)):
         return []
-    source = _Source(text, known)
+    source = _Source(text, known, clean)
     found: list[Symbol] = []
     seen: set[str] = set()
     for candidate, definition, path in _defined(_root(text, language), source):
@@ -168,10 +172,10 @@ def _symbol(source: _Source, candidate: Candidate, definition: Definition, path:
     language, body = source.language, definition.body
     whole = source.text[candidate.start : candidate.end].rstrip()
     line_start = source.line_at(candidate.start)
-    said = signature(source.text, candidate.head, candidate.end if body is None else body)
+    said = signature(source.text, candidate.head, candidate.end if body is None else body, source.clean)
     if language.closing and definition.kind != "variable":
         said = said.removesuffix(f" {language.closing}").rstrip("; ")
-    doc = python_docstring(source.text, body) if language.name == "python" and body is not None else ""
+    doc = python_docstring(source.text, body, source.clean) if language.name == "python" and body is not None else ""
     return Symbol(
         name=path[-1],
         qualified=".".join(path),
@@ -179,6 +183,6 @@ def _symbol(source: _Source, candidate: Candidate, definition: Definition, path:
         line_start=line_start,
         line_end=source.line_at(candidate.start + max(len(whole) - 1, 0)),
         signature=said,
-        docstring=doc or comment_above(source.lines, line_start, language.comments),
+        docstring=doc or comment_above(source.lines, line_start, language.comments, source.clean),
         content_hash=content_hash(whole),
     )

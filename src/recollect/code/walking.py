@@ -112,7 +112,9 @@ def source_text(root: Path, file: SourceFile) -> str | None:
     if file.size > SOURCE_BYTES_MAX:
         return None
     try:
-        descriptor = os.open(root / file.path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(
+            root / file.path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        )
         with open(descriptor, "rb") as opened:  # noqa: PTH123  a link that took the file's place is not followed
             raw = opened.read(SOURCE_BYTES_MAX + 1)
     except OSError:

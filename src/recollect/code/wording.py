@@ -7,7 +7,11 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from recollect.code.languages import Comments
+
+    Clean = Callable[[str], str]
 
 SIGNATURE_CHARS_MAX = 300
 DOCSTRING_CHARS_MAX = 500
@@ -24,8 +28,8 @@ _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 _COMMENT_STARTS: dict[Comments, tuple[str, ...]] = {"slashes": ("//",), "hash": ("#",), "dashes": ("--",)}
 
 
-def signature(text: str, start: int, end: int) -> str:
-    """Return a stretch of a text as one line, without leading attributes and what opens a body."""
+def signature(text: str, start: int, end: int, clean: Clean) -> str:
+    """Return a stretch of a text as one line, without leading attributes and what opens a body; cleaned before it is cut."""
     line = " ".join(text[start : min(end, start + _SOURCE_CHARS_MAX)].split())
     for _ in range(_ATTRIBUTES_MAX):
         found = _ATTRIBUTE.match(line)
@@ -34,19 +38,19 @@ def signature(text: str, start: int, end: int) -> str:
         line = line[found.end() :]
     line = line.replace("( ", "(").replace(", )", ")").replace(" )", ")")
     line = line.rstrip(" {:=;").removesuffix("=>").rstrip()
-    return _cut(line, SIGNATURE_CHARS_MAX)
+    return _cut(clean(line), SIGNATURE_CHARS_MAX)
 
 
-def python_docstring(text: str, body: int) -> str:
+def python_docstring(text: str, body: int, clean: Clean) -> str:
     """Return the docstring that opens a Python body, empty when there is none."""
     opened = _QUOTES.match(text, body)
     if opened is None:
         return ""
     end = text.find(opened[1], opened.end(), opened.end() + _SOURCE_CHARS_MAX)
-    return _paragraphs(text[opened.end() : end if end >= 0 else opened.end() + _SOURCE_CHARS_MAX])
+    return _paragraphs(text[opened.end() : end if end >= 0 else opened.end() + _SOURCE_CHARS_MAX], clean)
 
 
-def comment_above(lines: list[str], line: int, comments: Comments) -> str:
+def comment_above(lines: list[str], line: int, comments: Comments, clean: Clean) -> str:
     """Return the comment directly above a line (counted from one), without its marks; empty when there is none."""
     at = _above_attributes(lines, line - 2)
     if at < 0:
@@ -58,7 +62,7 @@ def comment_above(lines: list[str], line: int, comments: Comments) -> str:
         found = _run(lines, at, _COMMENT_STARTS[comments])
     cleaned = [_CLOSING.sub("", _unmarked(one.strip()[:_SOURCE_CHARS_MAX])) for one in found]
     told = takewhile(lambda one: not one.startswith("@"), cleaned)
-    return _paragraphs(_TAG.sub("", "\n".join(told)))
+    return _paragraphs(_TAG.sub("", "\n".join(told)), clean)
 
 
 def _above_attributes(lines: list[str], at: int) -> int:
@@ -95,10 +99,10 @@ def _unmarked(line: str) -> str:
     return line[found.end() :].strip() if found is not None else line
 
 
-def _paragraphs(text: str) -> str:
+def _paragraphs(text: str, clean: Clean) -> str:
     """Return as many leading paragraphs as fit, each on one line; the first is cut when it alone is too long."""
     kept = ""
-    for paragraph in _PARAGRAPH.split(text.strip()):
+    for paragraph in _PARAGRAPH.split(clean(text.strip())):
         one = " ".join(paragraph.split())
         joined = f"{kept}\n\n{one}" if kept else one
         if kept and len(joined) > DOCSTRING_CHARS_MAX:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from recollect.model import ConversationInfo
     from recollect.store import Store
 
-    FindingCode = Callable[[str, tuple[str, ...] | None], Awaitable[list[ScopeHit]]]
     Searching = Callable[[str, SearchScope, Elsewhere | None, int], Awaitable[SearchResult]]
 
 _QUESTIONS_MAX = 2_000
@@ -27,6 +26,14 @@ _RECENT_TURNS_MAX = 12
 _SESSIONS_MAX = 5
 _SPARE_HITS = 5  # so many more than may be shown, so that the explanation can say what was left out
 _CODE_SCORE_MIN = 0.3
+
+
+class CodeAccess(NamedTuple):
+    """How code is reached: symbols by a question, whether and where a project's may be shown, and what no text may keep."""
+
+    find: Callable[[str, tuple[str, ...] | None], Awaitable[list[ScopeHit]]]
+    root_of: Callable[[str], Awaitable[tuple[bool, str | None]]]
+    clean: Callable[[str], str]
 
 
 class Gatherer:
@@ -37,16 +44,14 @@ class Gatherer:
         store: Store,
         workspace: str,
         search: Searching,
-        find_code: FindingCode,
-        clean: Callable[[str], str],
+        code: CodeAccess,
         plan: Plan,
         now: datetime,
     ) -> None:
         self._store = store
         self._workspace = workspace
         self._search = search
-        self._find_code = find_code
-        self._clean = clean
+        self._reach = code
         self._plan = plan
         self._now = now
 
@@ -117,9 +122,9 @@ class Gatherer:
         """Return the symbols of the code that a question may be about, each as its file has it now."""
         if "code" not in self._plan.shares or not prompt.strip():
             return []
-        hits = [hit for hit in await self._find_code(prompt, project_ids) if hit.score >= _CODE_SCORE_MIN]
-        roots = {one: await self._store.code.root(self._workspace, one) for one in dict.fromkeys(hit.scope.project_id for hit in hits)}
-        return [self._piece(hit, roots[hit.scope.project_id]) for hit in hits]
+        hits = [hit for hit in await self._reach.find(prompt, project_ids) if hit.score >= _CODE_SCORE_MIN]
+        roots = {one: await self._reach.root_of(one) for one in dict.fromkeys(hit.scope.project_id for hit in hits)}
+        return [self._piece(hit, roots[hit.scope.project_id][1]) for hit in hits if roots[hit.scope.project_id][0]]
 
     def _piece(self, hit: ScopeHit, root: str | None) -> CodePiece:
         scope = hit.scope
@@ -132,6 +137,6 @@ class Gatherer:
         if body is None:
             return msgspec.structs.replace(bare, is_gone=True)
         return CodePiece(
-            scope=scope, score=hit.score, text=self._clean(body.text), line_start=body.line_start, line_end=body.line_end,
+            scope=scope, score=hit.score, text=self._reach.clean(body.text), line_start=body.line_start, line_end=body.line_end,
             file_lines=body.file_lines,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from recollect.model import Reference
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from recollect.model import Turn
+    from recollect.model import Scope, Turn
     from recollect.store import Store
 
 
@@ -27,19 +27,28 @@ class Linker:
             return 0
         from recollect.code.mentions import mentions_of, referenced  # noqa: PLC0415  only where code was indexed
 
-        said = {message_id: mentions_of(text) for turn in turns for message_id, text in _texts(turn)}
-        names = sorted({name for one in said.values() for name in one.names})
+        root = await self._store.code.root(self._workspace, project_id)
+        said = {message_id: mentions_of(text, root) for turn in turns for message_id, text in _texts(turn)}
+        names = {message_id: one.names for message_id, one in said.items()}
         paths = sorted({path for one in said.values() for path, _ in one.places})
-        named = await self._store.code.named(self._workspace, project_id, names)
+        having = await self._having(project_id, sorted(frozenset().union(*names.values())))
         in_files = await self._store.code.in_files(self._workspace, project_id, paths)
-        references = [
-            Reference(message_id=message_id, scope_id=scope_id)
-            for message_id, one in said.items()
-            for scope_id in referenced(one, [scope for scope in named if {scope.name, scope.qualified} & one.names], in_files)
-        ]
+        references: list[Reference] = []
+        for message_id, one in said.items():
+            named = {scope.id: scope for name in names[message_id] for scope in having[name]}
+            found = referenced(one, named.values(), in_files)
+            references += [Reference(message_id=message_id, scope_id=scope_id) for scope_id in found]
         if references:
             await self._store.code.put_references(self._workspace, references)
         return len(references)
+
+    async def _having(self, project_id: str, names: list[str]) -> defaultdict[str, list[Scope]]:
+        """Return the scopes of some names, by name and by qualified name."""
+        found: defaultdict[str, list[Scope]] = defaultdict(list)
+        for scope in await self._store.code.named(self._workspace, project_id, names):
+            for name in {scope.name, scope.qualified}:
+                found[name].append(scope)
+        return found
 
 
 def _texts(turn: Turn) -> Iterator[tuple[str, str]]:

@@ -51,6 +51,7 @@ _PASSAGES_PER_PAGE = 512
 _WINDOWS_PER_STEP = 50
 _WINDOWS_AT_ONCE = 10
 _LOOK_SECONDS = 0.25
+_TURNS_LINKED = 20
 _ERROR_CHARS_MAX = 300
 _VECTORS_REMEMBERED_MAX = 10_000
 
@@ -149,8 +150,10 @@ class Worker:
 
     async def _done(self, lease: Lease) -> None:
         memory = self._settings.agent.memory
-        if lease.kind == "embed" and memory.embeddings.enabled:
-            await self._embed(lease)
+        if lease.kind == "embed":
+            if memory.embeddings.enabled:
+                await self._embed(lease)
+            await self._link_newest(lease.conversation_id)
         elif lease.kind == "summarize" and self._settings.distill.enabled and memory.summarization.enabled:
             await self._summarise(lease)
 
@@ -192,6 +195,13 @@ class Worker:
             if not await self._store.derived.put_embeddings(self._workspace, embedder.name, embedded, lease):
                 raise _LeaseLostError
             await self._link(lease.conversation_id, turns)
+
+    async def _link_newest(self, conversation_id: str) -> None:
+        """Join the last turns to the code they speak of: they may have been written anew without anything to embed."""
+        info = await self._store.conversations.get(self._workspace, conversation_id)
+        if info is not None and await self._store.code.count(self._workspace, info.project_id):
+            newest = TurnRange(limit=_TURNS_LINKED, newest=True)
+            await self._linker.link(info.project_id, await self._store.turns.history(self._workspace, conversation_id, newest))
 
     async def _link(self, conversation_id: str, turns: Sequence[Turn]) -> None:
         info = await self._store.conversations.get(self._workspace, conversation_id) if turns else None

@@ -33,7 +33,7 @@ def ranked_scopes(query: str, terms: Sequence[str], found: Sequence[WordedScope]
     having: Counter[str] = Counter()
     for one in found:
         having.update(set(one.terms.split()).intersection(terms))
-    rarity = {term: 1 / having[term] for term in terms if having[term]}
+    rarity = {term: 1 / max(having[term], 1) for term in terms}  # a term that no symbol has counts as one that only one has
     whole = sum(rarity.values()) or 1.0
     hits: list[ScopeHit] = []
     for one, cosine in zip(found, np.maximum(cosines, 0.0).tolist(), strict=True):

@@ -60,6 +60,10 @@ class CodeRows(Protocol):
         """Take files out of an index; their scopes are dropped by `drop_scopes`."""
         ...
 
+    async def clear(self, project_id: str) -> None:
+        """Take everything out of a project's index, and where it was made of."""
+        ...
+
     async def put_scopes(self, project_id: str, scopes: list[WordedScope]) -> None:
         """Write scopes, each in the place of one with its id."""
         ...

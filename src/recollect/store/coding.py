@@ -44,6 +44,10 @@ class Code:
         """Take files that are gone out of a project's index, with their scopes."""
         await self._engine.write(workspace, lambda transaction: _drop_files(transaction, project_id, paths))
 
+    async def forget(self, workspace: str, project_ids: Sequence[str]) -> None:
+        """Forget the code of projects: every symbol, every path that nothing else names, and where it was."""
+        await self._engine.write(workspace, lambda transaction: _forget(transaction, project_ids))
+
     async def put_scopes(self, workspace: str, scopes: list[Scope]) -> None:
         """Write scopes of projects; one that exists is replaced."""
         await self._engine.write(workspace, lambda transaction: _put_scopes(transaction, workspace, scopes))
@@ -105,6 +109,12 @@ async def _drop_files(transaction: Transaction, project_id: str, paths: list[str
     await transaction.code.drop_scopes(project_id, paths, [])
     await transaction.code.drop_files(project_id, paths)
     await transaction.conversations.drop_unused([project_id])
+
+
+async def _forget(transaction: Transaction, project_ids: Sequence[str]) -> None:
+    for project_id in project_ids:
+        await transaction.code.clear(project_id)
+    await transaction.conversations.drop_unused(sorted(project_ids))
 
 
 async def _put_scopes(transaction: Transaction, workspace: str, scopes: list[Scope]) -> None:

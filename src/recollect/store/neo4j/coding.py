@@ -88,6 +88,23 @@ class Neo4jCode:
             paths=paths,
         )
 
+    async def clear(self, project_id: str) -> None:
+        """Take everything out of a project's index, and where it was made of."""
+        await self._connection.run(
+            _LOCKED
+            + """
+            REMOVE p.code_root
+            WITH p
+            CALL (p) { MATCH (s:Scope) WHERE s.workspace = $workspace AND s.project_id = $project_id DETACH DELETE s }
+            CALL (p) {
+                MATCH (f:CodeFile) WHERE f.workspace = $workspace AND f.project_id = $project_id AND f.indexed_hash IS NOT NULL
+                REMOVE f.indexed_hash, f.line_count
+            }
+            """,
+            workspace=self._workspace,
+            project_id=project_id,
+        )
+
     async def put_scopes(self, project_id: str, scopes: list[WordedScope]) -> None:
         """Write scopes, each in the place of one with its id."""
         shared = {"workspace": self._workspace, "project_id": project_id}

@@ -167,7 +167,7 @@ class Neo4jConversations:
         """Delete those of some projects, which are locked, and of their code files, that nothing names any more."""
         await self._connection.run(
             """
-            MATCH (f:CodeFile) WHERE f.workspace = $workspace AND f.project_id IN $project_ids AND NOT (f)--()
+            MATCH (f:CodeFile) WHERE f.workspace = $workspace AND f.project_id IN $project_ids AND NOT (f)--() AND f.indexed_hash IS NULL
             DELETE f
             """,
             workspace=self._workspace,

@@ -305,7 +305,10 @@ class Neo4jTurns:
         """Delete those of some files that nothing names any more: a path can be a secret, too."""
         if file_ids:
             await self._connection.run(
-                "MATCH (f:CodeFile) WHERE f.workspace = $workspace AND f.uuid IN $file_ids AND NOT (f)--() DELETE f",
+                """
+                MATCH (f:CodeFile) WHERE f.workspace = $workspace AND f.uuid IN $file_ids AND NOT (f)--() AND f.indexed_hash IS NULL
+                DELETE f
+                """,
                 workspace=self._workspace,
                 file_ids=file_ids,
             )

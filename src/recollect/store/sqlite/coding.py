@@ -76,6 +76,13 @@ class SqliteCode:
             (self._key(project_id), as_json(paths)),
         )
 
+    async def clear(self, project_id: str) -> None:
+        """Take everything out of a project's index, and where it was made of."""
+        key = self._key(project_id)
+        self._connection.run("delete from scope where project_pk = ?", (key,))
+        self._connection.run("delete from indexed_file where code_file_pk in (select pk from code_file where project_pk = ?)", (key,))
+        self._connection.run("update project set code_root = null where pk = ?", (key,))
+
     async def put_scopes(self, project_id: str, scopes: list[WordedScope]) -> None:
         """Write scopes, each in the place of one with its id."""
         key = self._key(project_id)
@@ -158,11 +165,12 @@ class SqliteCode:
         """Return the scopes of some files, by path, line and id."""
         rows = self._connection.rows(
             _SELECT
-            + "where s.project_pk = "
+            + "where s.code_file_pk in (select pk from code_file where project_pk = "
             + _PROJECT
             + """
                 and exists (
-                    select 1 from json_each(?3) where f.file_path = value or substr(f.file_path, -length(value) - 1) = '/' || value)
+                    select 1 from json_each(?3) where code_file.file_path = value
+                        or substr(code_file.file_path, -length(value) - 1) = '/' || value))
             """
             + _IN_ORDER,
             (self._workspace, project_id, as_json(paths)),

@@ -178,6 +178,7 @@ class SqliteConversations:
                 and not exists (select 1 from context_file where code_file_pk = code_file.pk)
                 and not exists (select 1 from code_change where code_file_pk = code_file.pk)
                 and not exists (select 1 from scope where code_file_pk = code_file.pk)
+                and not exists (select 1 from indexed_file where code_file_pk = code_file.pk)
             """,
         )
         self._connection.run(

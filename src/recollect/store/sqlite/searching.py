@@ -251,9 +251,14 @@ class SqliteSearch:
             count, numbers = self._having(term, where, passages, max(_POSTINGS_MAX, probe.limit))
             frequency[term] = count
             having.append((math.log(1 + (passages - count + 0.5) / (count + 0.5)), numbers))
-        if not any(numbers for _, numbers in having) and any(frequency.values()):
-            rarest = min((term for term in frequency if frequency[term]), key=frequency.__getitem__)
-            having.append((1.0, self._newest(where, rarest, probe.limit)))
+        allowed = None if where.among is None else set(where.among)
+        if any(numbers if allowed is None else allowed.intersection(numbers) for _, numbers in having):
+            return frequency, having
+        for term in sorted((term for term in frequency if frequency[term]), key=frequency.__getitem__):  # the rarest that is there
+            newest = self._newest(where, term, probe.limit)
+            if newest:
+                having.append((1.0, newest))
+                break
         return frequency, having
 
     def _having(self, term: str, where: _Where, passages: int, postings_max: int) -> tuple[int, list[int]]:
@@ -310,13 +315,13 @@ class SqliteSearch:
             numbers = np.union1d(numbers, near.numbers)
         if len(numbers) == counts.passages:
             return self._found(numbers.tolist(), probe.model)
-        told = self._told(numbers, near)
+        told = self._told(numbers, near, probe)
         promised = promises(numbers, shares, told.cosines, counts.passages / max(counts.turns, 1))
         own = told.levels == 0
         places = chosen_turns(numbers[own] >> PASSAGE_BITS, told.turns[own], promised[own], counts, probe)
         return [*self._of_turns(where, places, probe.model), *self._found(numbers[~own].tolist(), probe.model)]
 
-    def _told(self, numbers: NDArray[np.int64], near: Near | None) -> Told:
+    def _told(self, numbers: NDArray[np.int64], near: Near | None, probe: Probe) -> Told:
         """Tell of passages where they are, and about how close: as it is remembered, and read where it is not."""
         import numpy as np  # noqa: PLC0415  as above
 
@@ -326,10 +331,17 @@ class SqliteSearch:
         unknown = np.flatnonzero(told.levels < 0)
         if len(unknown):
             rows = self._connection.rows(
-                "select level, last_turn from json_each(?) asked cross join passage on number = asked.value",
-                (as_json(numbers[unknown].tolist()),),
+                """
+                select p.level, p.last_turn, e.scale, e.vector from json_each(?1) asked cross join passage p on p.number = asked.value
+                    left join embedding e on e.number = p.number and e.model = ?2 and length(e.vector) = ?3
+                """,
+                (as_json(numbers[unknown].tolist()), probe.model, len(probe.vector)),
             )
-            told.levels[unknown], told.turns[unknown] = np.array(rows, np.int64).T
+            vector = np.array(probe.vector, np.float64)
+            for place, (level, last_turn, scale, values) in zip(unknown.tolist(), rows, strict=True):
+                told.levels[place], told.turns[place] = level, last_turn
+                if values is not None:
+                    told.cosines[place] = float(np.frombuffer(values, np.int8) @ vector) * scale
         return told
 
     def _of_turns(self, where: _Where, places: list[tuple[int, int]], model: str | None) -> list[Found]:
