@@ -65,7 +65,8 @@ class Coded:
         await self.store.conversations.put_project(self.workspace, owner)
         from recollect.distill.indexer import Indexer  # noqa: PLC0415  only those who index need it
 
-        return await Indexer(self.store, self.workspace, owner, Path(place.root), policy, self._clean).run(progress)
+        folder = _checkout(Path(place.cwd or place.root), Path(place.root))
+        return await Indexer(self.store, self.workspace, owner, folder, policy, self._clean).run(progress)
 
     async def scopes(self, name: str, *, project: str | None = None, cwd: str | os.PathLike[str] | None = None) -> list[ScopeUse]:
         """Return the symbols of a name, qualified or not, by path and line, each with the conversations that speak of it."""
@@ -98,3 +99,8 @@ class Coded:
 
 def _is_folder(path: str) -> bool:
     return Path(path).is_dir()
+
+
+def _checkout(cwd: Path, root: Path) -> Path:
+    """Return the folder whose files are a project's, as somebody there sees them: a linked worktree of a repository has its own."""
+    return next((folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()), root)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,12 @@ def project(tmp_path: Path) -> Path:
     (root / ".gitignore").write_text("ignored/\n")
     (root / "notes.txt").write_text("def not_code(): pass\n")
     return root
+
+
+def add_worktree(project: Path, folder: Path) -> None:
+    git = ["git", "-C", str(project), "-c", "user.name=n", "-c", "user.email=e@example.org"]
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "first"], ["worktree", "add", "-q", str(folder)]):
+        subprocess.run([*git, *command], check=True, capture_output=True)
 
 
 async def names(memory: Memory, project: Path) -> list[str]:
@@ -234,6 +241,14 @@ async def test_what_cannot_be_looked_at_for_a_moment_is_not_gone(memory: Memory,
     assert (await memory.index(project)).gone == 0
     (project / "src").unlink()
     assert (await memory.index(project)).gone == 1
+
+
+async def test_in_a_linked_worktree_its_own_files_are_read(memory: Memory, project: Path, tmp_path: Path) -> None:
+    add_worktree(project, tmp_path / "feature")
+    (tmp_path / "feature" / "src" / "auth.py").write_text("def sign_up_user(): pass\n")
+    made = await memory.index(tmp_path / "feature" / "src")
+    assert (made.project, made.root) == ("shop", str(tmp_path / "feature"))
+    assert await names(memory, project) == ["sign_up_user", "Weigh"]
 
 
 async def test_code_of_one_workspace_is_unknown_to_another(memory: Memory, reopen: OpenMemory, project: Path) -> None:
