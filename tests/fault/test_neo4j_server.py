@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import subprocess
@@ -11,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 from uuid import uuid4
 
 import pytest
@@ -20,7 +21,7 @@ from tools.neo4j_server import PASSWORD, Server, missing
 
 from recollect import sync
 from recollect.config import Neo4j, Settings
-from recollect.errors import DamagedStoreError, NewerStoreError, StoreBusyError, StoreUnavailableError
+from recollect.errors import DamagedStoreError, NewerStoreError, StoreBusyError, StoreError, StoreUnavailableError
 from recollect.memory import Memory
 from recollect.store.neo4j import Neo4jEngine, open_neo4j
 from recollect.store.neo4j import database as database_module
@@ -363,24 +364,47 @@ def test_a_synchronous_memory_may_be_closed_twice_and_says_that_it_is(neo4j_url:
         memory.stats()
 
 
-async def test_two_servers_may_start_at_once_and_a_newer_graph_is_refused(locked_server: Server) -> None:
+async def test_servers_may_start_at_once_and_a_newer_graph_is_refused(locked_server: Server) -> None:
     own = Neo4j(user="neo4j", password=PASSWORD)
-    engine = await open_neo4j(locked_server.url, own)
-    await engine.database.run("MATCH (m:Migration) DELETE m")
-    for (name,) in await engine.database.run("SHOW CONSTRAINTS YIELD name"):
-        await engine.database.run("DROP CONSTRAINT $name", name=name)
-    for (name,) in await engine.database.run("SHOW INDEXES YIELD name, type WHERE type <> 'LOOKUP' RETURN name"):
-        await engine.database.run("DROP INDEX $name", name=name)
-    await asyncio.gather(*(migrate(engine.database) for _ in range(4)))
-    rows = await engine.database.run("MATCH (m:Migration) RETURN m.number, m.name, m.applied_at IS NOT NULL ORDER BY m.number")
-    assert rows == [[n, name, True] for n, (name, _) in enumerate(MIGRATIONS, 1)]
-    constraints = await engine.database.run("SHOW CONSTRAINTS YIELD name RETURN count(name)")
-    assert constraints == [[sum("CONSTRAINT" in statement for _, step in MIGRATIONS for statement in step) + 1]]
-    await engine.database.run("CREATE (:Migration {number: 99})")
-    with pytest.raises(NewerStoreError, match="newer Recollect"):
-        await open_neo4j(locked_server.url, own)
-    await engine.database.run("MATCH (m:Migration {number: 99}) DELETE m")
-    await engine.close()
+    async with contextlib.AsyncExitStack() as opened:
+        engines = [await open_neo4j(locked_server.url, own) for _ in range(4)]
+        for engine in engines:
+            opened.push_async_callback(engine.close)
+        database = engines[0].database
+        await database.run("MATCH (m:Migration) DELETE m")
+        for (name,) in await database.run("SHOW CONSTRAINTS YIELD name"):
+            await database.run("DROP CONSTRAINT $name", name=name)
+        for (name,) in await database.run("SHOW INDEXES YIELD name, type WHERE type <> 'LOOKUP' RETURN name"):
+            await database.run("DROP INDEX $name", name=name)
+        await asyncio.gather(*(migrate(engine.database) for engine in engines))
+        rows = await database.run("MATCH (m:Migration) RETURN m.number, m.name, m.applied_at IS NOT NULL ORDER BY m.number")
+        assert rows == [[n, name, True] for n, (name, _) in enumerate(MIGRATIONS, 1)]
+        constraints = await database.run("SHOW CONSTRAINTS YIELD name RETURN count(name)")
+        assert constraints == [[sum("CONSTRAINT" in statement for _, step in MIGRATIONS for statement in step) + 1]]
+        await database.run("CREATE (:Migration {number: 99})")
+        with pytest.raises(NewerStoreError, match="newer Recollect"):
+            await open_neo4j(locked_server.url, own)
+        await database.run("MATCH (m:Migration {number: 99}) DELETE m")
+
+
+async def test_a_step_is_taken_once_and_again_when_whoever_began_it_failed(locked_server: Server) -> None:
+    own = Neo4j(user="neo4j", password=PASSWORD)
+    number = len(MIGRATIONS) + 1
+    count: LiteralString = "MERGE (s:Step {name: 'counted'}) SET s.taken = coalesce(s.taken, 0) + 1"
+    broken: LiteralString = "THIS IS NO QUERY"
+    async with contextlib.AsyncExitStack() as opened:
+        engines = [await open_neo4j(locked_server.url, own) for _ in range(4)]
+        for engine in engines:
+            opened.push_async_callback(engine.close)
+        database = engines[0].database
+        with pytest.raises(StoreError, match="Invalid input"):
+            await migrate(database, (*MIGRATIONS, ("broken", (count, broken))))
+        assert await database.run("MATCH (m:Migration {number: $number}) RETURN m.name", number=number) == []
+        await asyncio.gather(*(migrate(engine.database, (*MIGRATIONS, ("counted", (count,)))) for engine in engines))
+        assert await database.run("MATCH (s:Step {name: 'counted'}) RETURN s.taken") == [[2]]  # by the one that failed, and once more
+        assert await database.run("MATCH (m:Migration {number: $number}) RETURN m.name", number=number) == [["counted"]]
+        await database.run("MATCH (s:Step) DETACH DELETE s")
+        await database.run("MATCH (m:Migration {number: $number}) DELETE m", number=number)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from neo4j.exceptions import (
 from recollect.errors import DamagedStoreError, RecollectError, StoreBusyError, StoreError, StoreUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 
     from recollect.store.neo4j.address import Address
 
@@ -193,6 +193,18 @@ class Database:
         with self._translated():
             async with self._session(neo4j.WRITE_ACCESS) as session:
                 return await (await session.run(query, parameters)).values()
+
+    @contextlib.asynccontextmanager
+    async def first_to(self, query: LiteralString, *, seconds_max: float, **parameters: object) -> AsyncGenerator[bool]:
+        """Write one unique node and keep it to ourselves while the caller works; False where another has written it by then.
+
+        Who comes second waits for the first, and writes itself when that one fails or dies.
+        """
+        with self._translated():
+            async with self._session(neo4j.WRITE_ACCESS) as session, await session.begin_transaction(timeout=seconds_max) as raw:
+                told = await (await raw.run(query, parameters)).consume()
+                yield told.counters.nodes_created > 0
+                await raw.commit()
 
     @contextlib.contextmanager
     def _translated(self) -> Generator[None]:

@@ -1,21 +1,24 @@
 """The constraints and indexes of the graph, as the list of steps that made it; each is recorded in the database.
 
-Every statement of a step can be run again without harm, so that two servers that start at once may both take it; a
-step is recorded when it is done. Ids are unique within a workspace, because the same conversation restored into two
-workspaces has the same ones.
+Servers that start at once take turns: a step's record is written first and committed when the step is done, and whoever
+writes the same record waits for that. A server that dies leaves no record, and every statement can be run again without
+harm. Ids are unique within a workspace, because the same conversation restored into two workspaces has the same ones.
 """
 
 from __future__ import annotations
 
+import asyncio
+import random
 import re
 from typing import TYPE_CHECKING, LiteralString
 
-from recollect.errors import NewerStoreError, StoreError
+from recollect.errors import NewerStoreError, StoreBusyError, StoreError
 
 if TYPE_CHECKING:
     from recollect.store.neo4j.database import Database
 
 _RECORDED: LiteralString = "CREATE CONSTRAINT migration_number IF NOT EXISTS FOR (n:Migration) REQUIRE n.number IS UNIQUE"
+_TAKEN: LiteralString = "MERGE (m:Migration {number: $number}) ON CREATE SET m.name = $name, m.applied_at = datetime()"
 
 _THE_GRAPH: tuple[LiteralString, ...] = (
     "CREATE CONSTRAINT workspace_name IF NOT EXISTS FOR (n:Workspace) REQUIRE n.name IS UNIQUE",
@@ -106,7 +109,9 @@ INDEXES = tuple(
     for _, statements in MIGRATIONS
     for name in re.findall(r"CREATE (?:CONSTRAINT|(?:FULLTEXT |VECTOR )?INDEX) (\w+)", " ".join(statements))
 )  # a constraint has an index of its name
-_SCHEMA_ATTEMPTS_MAX = 5
+MIGRATION_SECONDS_MAX = 3_600.0  # one step, and the wait for another server that takes it
+_SCHEMA_ATTEMPTS_MAX = 20
+_PAUSE_SECONDS_MAX = 0.5
 
 
 async def migrate(database: Database, migrations: tuple[tuple[str, tuple[LiteralString, ...]], ...] = MIGRATIONS) -> None:
@@ -119,16 +124,13 @@ async def migrate(database: Database, migrations: tuple[tuple[str, tuple[Literal
         raise NewerStoreError(msg)
     if version == len(migrations):
         return
-    await _safely(database, _RECORDED)
+    await _patiently(database, _RECORDED, StoreError)  # which says that it exists now, too
     for number, (name, statements) in enumerate(migrations[version:], version + 1):
-        for statement in statements:
-            await _safely(database, statement)
-        await database.run("CALL db.awaitIndexes(300)")
-        await database.write(
-            lambda connection, number=number, name=name: connection.run(
-                "MERGE (m:Migration {number: $number}) ON CREATE SET m.name = $name, m.applied_at = datetime()", number=number, name=name
-            )
-        )
+        async with database.first_to(_TAKEN, seconds_max=MIGRATION_SECONDS_MAX, number=number, name=name) as is_first:
+            if is_first:
+                for statement in statements:
+                    await _patiently(database, statement, StoreBusyError)
+                await database.run("CALL db.awaitIndexes(300)")
 
 
 async def _version(database: Database) -> int:
@@ -136,13 +138,14 @@ async def _version(database: Database) -> int:
     return int(rows[0][0])
 
 
-async def _safely(database: Database, statement: LiteralString) -> None:
-    """Run a statement that another server may be running at this moment."""
+async def _patiently(database: Database, statement: LiteralString, refusal: type[StoreError]) -> None:
+    """Run a statement that the locks of others, who start or write at this moment, may refuse."""
     for attempt in range(_SCHEMA_ATTEMPTS_MAX):
         try:
             await database.run(statement)
-        except StoreError:
+        except refusal:
             if attempt == _SCHEMA_ATTEMPTS_MAX - 1:
                 raise
+            await asyncio.sleep(random.uniform(0, _PAUSE_SECONDS_MAX))  # noqa: S311  jitter, not a secret
         else:
             return
