@@ -124,24 +124,25 @@ class _Asked:
     def post_all(self, sent: Sequence[tuple[str, bytes, str]]) -> tuple[float, float]:
         """Post everything over a few connections; returns seconds of the server's CPU, and of the clock."""
         shares = [sent[n::_CONNECTIONS] for n in range(_CONNECTIONS)]
-        wrong: list[int] = []
-        threads = [threading.Thread(target=self._post, args=(share, wrong)) for share in shares]
+        answered: list[int] = []
+        threads = [threading.Thread(target=self._post, args=(share, answered)) for share in shares]
         before, began = _spent_seconds(self.pid), time.perf_counter()
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        wrong = [status for status in answered if not 200 <= status < 300]
         assert not wrong, f"answered {wrong[:3]}"
+        assert len(answered) == len(sent), f"{len(sent) - len(answered)} of {len(sent)} requests were not answered"
         return _spent_seconds(self.pid) - before, time.perf_counter() - began
 
-    def _post(self, sent: Sequence[tuple[str, bytes, str]], wrong: list[int]) -> None:
+    def _post(self, sent: Sequence[tuple[str, bytes, str]], answered: list[int]) -> None:
         connection = HTTPConnection(*self._where, timeout=_WAIT_SECONDS_MAX)
         for path, body, kind in sent:
             connection.request("POST", path, body, {**self._headers, "Content-Type": kind})
             with connection.getresponse() as response:
                 response.read()
-                if not 200 <= response.status < 300:
-                    wrong.append(response.status)
+                answered.append(response.status)
         connection.close()
 
 

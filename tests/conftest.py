@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,10 @@ from tools.neo4j_server import Server
 from recollect.clock import CountedIds, ManualClock
 from recollect.config import Settings
 from tests.kit import SOAK, START
+from tests.small_model import SmallModel, small_model
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a run in the background ignores it, and so would every process that tests interrupt
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "house", deadline=None, max_examples=1_000 if SOAK else 60, suppress_health_check=[HealthCheck.too_slow], print_blob=True
@@ -61,6 +67,13 @@ def neo4j_url() -> str:
         pytest.skip(neo4j_server.missing() or "the Neo4j server was not started for these tests")
     neo4j_server.wait(int(url.rpartition(":")[2]))
     return url
+
+
+@pytest.fixture(scope="session")
+def real_model() -> Generator[SmallModel]:
+    """Serve a small real model for the tests of this process that ask one; it is slow, so ask for few tokens."""
+    with small_model() as served:
+        yield served
 
 
 @pytest.fixture

@@ -20,10 +20,12 @@ SOURCE = ROOT / "src" / "recollect"
 
 MEMORY = (
     "create_conversation", "load_conversation", "list_conversations", "projects", "sessions", "record", "search", "context",
-    "find_similar_conversations", "import_conversation", "save", "distill",
+    "find_similar_conversations", "import_conversation", "save",
 )  # fmt: skip
 CODE = ("index", "scopes", "find_scopes")
-UPKEEP = ("forget", "sweep", "verify", "stats")
+ANALYSIS = ("analyze", "insights")
+DISTILLING = ("distill", "rewrite")
+UPKEEP = ("forget", "sweep", "verify", "stats", "spending")
 AUDIT = ("why", "flow", "file_usage", "context_usage", "tool_reliability", "checkpoints")
 CONVERSATION = (
     "record", "begin", "add", "finish", "get_history", "turns", "recent_turns", "get_tool_calls", "accessed_files", "search_history",
@@ -37,7 +39,7 @@ Each method is the one of the same name, run to its end in the caller's thread.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from recollect import conversation as _conversation
 from recollect import memory as _memory
@@ -46,17 +48,24 @@ from recollect.running import runner
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
     from types import TracebackType
     from typing import Self
 
+    from pydantic_ai.models import Model
+
+    from recollect.analyzing import Named
     from recollect.answers import (
         AccessedFile,
+        Analyses,
         Forgotten,
         HistoryMessage,
+        Hit,
         Indexed,
+        ModelSpending,
         Recorded,
+        Rewritten,
         ScopeHit,
         ScopeUse,
         SearchResult,
@@ -70,7 +79,7 @@ if TYPE_CHECKING:
     from recollect.compose.context import Context, Strategy
     from recollect.config import Settings
     from recollect.distill.models import SummaryModel
-    from recollect.model import ConversationInfo, ConversationStatus, Project, Summary, ToolCall, Turn, TurnStatus
+    from recollect.model import ConversationInfo, ConversationStatus, Insight, Project, Summary, ToolCall, Turn, TurnStatus
     from recollect.recorder import OnEdit
     from recollect.running import Runner
     from recollect.trace.answers import CheckpointEntry, ContextUsage, FileUsage, Flow, ToolReliability, Why
@@ -147,12 +156,14 @@ def methods(path: Path, class_name: str, names: tuple[str, ...]) -> str:
     """Write the methods of a class without their `async`."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == class_name)
-    found = {node.name: node for node in body if isinstance(node, ast.AsyncFunctionDef)}
-    return "".join(_method(found[name]) for name in names)
+    found = [node for node in body if isinstance(node, ast.AsyncFunctionDef)]
+    return "".join(_method(node) for name in names for node in found if node.name == name)
 
 
 def _method(node: ast.AsyncFunctionDef) -> str:
     returns = ast.unparse(node.returns) if node.returns is not None else "None"
+    if node.decorator_list:  # the only ones there are
+        return f"\n    @overload\n    def {node.name}({ast.unparse(node.args)}) -> {returns}: ...\n"
     arguments = node.args.args[1:]
     passed = [argument.arg for argument in arguments] + [f"{argument.arg}={argument.arg}" for argument in node.args.kwonlyargs]
     call = f"self._by.run(self._of.{node.name}({', '.join(passed)}))"
@@ -168,7 +179,8 @@ def _method(node: ast.AsyncFunctionDef) -> str:
 def sync_module() -> str:
     """Return `recollect/sync.py`, formatted."""
     text = HEAD + methods(SOURCE / "memory.py", "Memory", MEMORY) + methods(SOURCE / "auditing.py", "Audited", AUDIT)
-    text += methods(SOURCE / "indexing.py", "Coded", CODE) + methods(SOURCE / "upkeep.py", "Kept", UPKEEP)
+    text += methods(SOURCE / "indexing.py", "Coded", CODE) + methods(SOURCE / "analyzing.py", "Analysed", ANALYSIS)
+    text += methods(SOURCE / "distilling.py", "Distilled", DISTILLING) + methods(SOURCE / "upkeep.py", "Kept", UPKEEP)
     text += MIDDLE + methods(SOURCE / "conversation.py", "Conversation", CONVERSATION)
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "src/recollect/sync.py", "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd=ROOT)  # noqa: S603  our own formatter

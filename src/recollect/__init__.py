@@ -5,7 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recollect.answers import AccessedFile, Hit, Recorded, SearchResult, Session, SimilarConversation, Stats, Verification
+    from recollect.agent.agent import ConversationAgent
+    from recollect.agent.project import project_settings
+    from recollect.agent.settings import AgentConfig, Reply
+    from recollect.analyzing import batch_analyze
+    from recollect.answers import (
+        AccessedFile,
+        Analyses,
+        Analysis,
+        Hit,
+        Recorded,
+        SearchResult,
+        Session,
+        SimilarConversation,
+        Stats,
+        Verification,
+    )
     from recollect.capture.messages import messages_to_turns
     from recollect.capture.payload import engine_payload_to_turns
     from recollect.compose.context import Context, Item, LeftOut, Section
@@ -28,11 +43,26 @@ if TYPE_CHECKING:
         TooLargeError,
     )
     from recollect.memory import Memory
-    from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, Message, Summary, ToolCall, ToolResult, Turn
+    from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, Insight, Message, Summary, ToolCall, ToolResult, Turn
     from recollect.trace.answers import CheckpointEntry, ContextUsage, FileUsage, Flow, ToolReliability, Why
 
 _HOMES = {
-    "recollect.answers": ("AccessedFile", "Hit", "Recorded", "SearchResult", "Session", "Stats", "Verification", "SimilarConversation"),
+    "recollect.agent.agent": ("ConversationAgent",),
+    "recollect.agent.project": ("project_settings",),
+    "recollect.agent.settings": ("AgentConfig", "Reply"),
+    "recollect.analyzing": ("batch_analyze",),
+    "recollect.answers": (
+        "AccessedFile",
+        "Analyses",
+        "Analysis",
+        "Hit",
+        "Recorded",
+        "SearchResult",
+        "Session",
+        "Stats",
+        "Verification",
+        "SimilarConversation",
+    ),
     "recollect.capture.messages": ("messages_to_turns",),
     "recollect.capture.payload": ("engine_payload_to_turns",),
     "recollect.compose.context": ("Context", "Item", "LeftOut", "Section"),
@@ -60,6 +90,7 @@ _HOMES = {
         "CodeChange",
         "ContextFile",
         "ConversationInfo",
+        "Insight",
         "Message",
         "Summary",
         "ToolCall",
@@ -73,6 +104,9 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __version__ = "0.1.0"
 __all__ = [
     "AccessedFile",
+    "AgentConfig",
+    "Analyses",
+    "Analysis",
     "Checkpoint",
     "CheckpointEntry",
     "CodeChange",
@@ -82,12 +116,14 @@ __all__ = [
     "ContextFile",
     "ContextUsage",
     "Conversation",
+    "ConversationAgent",
     "ConversationInfo",
     "DamagedStoreError",
     "FileUsage",
     "Flow",
     "Hit",
     "InputError",
+    "Insight",
     "Item",
     "LeftOut",
     "Memory",
@@ -97,6 +133,7 @@ __all__ = [
     "NotFoundError",
     "RecollectError",
     "Recorded",
+    "Reply",
     "SearchResult",
     "Section",
     "Session",
@@ -115,11 +152,13 @@ __all__ = [
     "Verification",
     "Why",
     "__version__",
+    "batch_analyze",
     "copy_store",
     "engine_payload_to_turns",
     "history_fallback",
     "load_settings",
     "messages_to_turns",
+    "project_settings",
 ]
 
 

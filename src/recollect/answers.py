@@ -10,7 +10,7 @@ from typing import Literal, cast
 
 import msgspec
 
-from recollect.model import AccessKind, ConversationInfo, Json, Node, Scope, ToolCall
+from recollect.model import AccessKind, ConversationInfo, Insight, Json, Node, Scope, ToolCall
 
 
 class Session(Node, frozen=True, kw_only=True):
@@ -96,11 +96,12 @@ class SearchResult(Node, frozen=True, kw_only=True):
 
 
 class SimilarConversation(Node, frozen=True, kw_only=True):
-    """A conversation that comes close to a text: how close, and the hit that says why."""
+    """A conversation that comes close to a text: how close, the hit that says why, and what was learned in it, newest first."""
 
     conversation: ConversationInfo
     score: float
     hit: Hit
+    learned: tuple[Insight, ...] = ()
 
 
 class Recorded(Node, frozen=True, kw_only=True):
@@ -129,7 +130,27 @@ class Swept(Node, frozen=True, kw_only=True):
     conversations: int = 0
     turns: int = 0
     summaries: int = 0
+    insights: int = 0
     closed: int = 0
+
+    @property
+    def has_removed(self) -> bool:
+        """Whether there is something to be erased."""
+        return bool(self.turns or self.summaries or self.insights)
+
+
+class Rewritten(Node, frozen=True, kw_only=True):
+    """How many summaries a model wrote anew, and of how many its answer was of no use, or the turns are gone or changed meanwhile.
+
+    `tokens` are those of this run; `stopped` says why it ended before all was done, at the cap of the day or otherwise.
+    """
+
+    rewritten: int = 0
+    refused: int = 0
+    left: int = 0
+    tokens: int = 0
+    stopped: str | None = None
+    is_capped: bool = False
 
 
 class Indexed(Node, frozen=True, kw_only=True):
@@ -156,6 +177,35 @@ class ScopeUse(Node, frozen=True, kw_only=True):
 
     scope: Scope
     conversations: tuple[ConversationInfo, ...] = ()
+
+
+class Analysis(Node, frozen=True, kw_only=True):
+    """What became of one conversation that was to be analysed, and the insight it has now.
+
+    `unchanged`: nothing was recorded since the last time; `skipped`: nothing of it is kept; `not_done`: its turn never came.
+    """
+
+    conversation_id: str
+    conversation_title: str | None = None
+    status: Literal["done", "unchanged", "skipped", "failed", "not_done"]
+    reason: str | None = None
+    insight: Insight | None = None
+
+
+class Analyses(Node, frozen=True, kw_only=True):
+    """What became of conversations that were to be analysed, in the order they were given in.
+
+    `stopped` says why the rest was left; what was done is stored, and the same call again goes on from there.
+    """
+
+    items: tuple[Analysis, ...] = ()
+    stopped: str | None = None
+    is_capped: bool = False
+
+    @property
+    def insights(self) -> tuple[Insight, ...]:
+        """Every insight there is now."""
+        return tuple(item.insight for item in self.items if item.insight is not None)
 
 
 class Copied(Node, frozen=True, kw_only=True):
@@ -202,6 +252,19 @@ class Stats(Node, frozen=True, kw_only=True):
     oldest_job_since: datetime | None = None
     size_bytes: int = 0
     timings_ms: dict[str, float] = msgspec.field(default_factory=dict[str, float])
+
+
+class ModelSpending(Node, frozen=True, kw_only=True):
+    """What a model was asked for one use: calls, tokens, time in all, and the cost where prices are configured."""
+
+    use: str
+    model: str
+    calls: int = 0
+    failures: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    duration_ms: float = 0.0
+    cost: float | None = None
 
 
 def to_json(value: object) -> Json:

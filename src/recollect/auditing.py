@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 from recollect.capture.paths import place_of
 from recollect.checks import checked_count, checked_number, checked_plain, checked_time
 from recollect.errors import InputError, NotFoundError
+from recollect.half import Half
 from recollect.store.traced import TraceScope
 
 if TYPE_CHECKING:
     import os
 
-    from recollect.clock import Clock
     from recollect.model import Project
-    from recollect.projects import Projects
-    from recollect.store import Store
     from recollect.trace.answers import CheckpointEntry, ContextUsage, FileUsage, Flow, ToolReliability, Why
 
 _DAYS_MAX = 100_000
@@ -25,16 +23,8 @@ _FILE_BYTES_MAX = 5_000_000
 _NAMED_MAX = 8
 
 
-class Audited:
+class Audited(Half):
     """The audit of a memory; without `project` or `cwd` the project of the current directory is meant, or the only one there is."""
-
-    store: Store
-    workspace: str
-    clock: Clock
-    _projects: Projects
-
-    def _clean(self, text: str) -> str:
-        raise NotImplementedError
 
     async def why(
         self,

@@ -28,6 +28,7 @@ _NEO4J_VARIABLES = {
 _Count = Annotated[int, Meta(ge=1)]
 _Part = Annotated[float, Meta(ge=0, le=1)]
 _Share = Annotated[float, Meta(gt=0, le=1)]
+_Price = Annotated[float, Meta(ge=0)]
 _Days = Annotated[float, Meta(gt=0)] | Literal["never"]
 
 
@@ -63,12 +64,12 @@ class Embeddings(_Section, frozen=True, kw_only=True):
 
     enabled: Annotated[bool, Meta(description="`false` makes no vectors")] = True
     model: Annotated[
-        str | None, Meta(description="the name of a model at `endpoint`; without an endpoint the one that ships with Recollect is used")
+        str | None,
+        Meta(description="the model an agent project names; the one that ships is used unless `models.embeddings` names this one"),
     ] = None
-    dimension: Annotated[_Count | None, Meta(description="how long its vectors are")] = None
-    endpoint: Annotated[str | None, Meta(description="an OpenAI-compatible server, such as `http://localhost:11434/v1`")] = None
-    key_variable: Annotated[str | None, Meta(description="the environment variable that holds its key")] = None
-    batch_size: Annotated[int, Meta(description="how many texts are sent at once", ge=1, le=2_048)] = 64
+    dimension: Annotated[
+        _Count | None, Meta(description="how long its vectors are; where `models.embeddings` says so, too, both agree")
+    ] = None
 
 
 class Distill(_Section, frozen=True, kw_only=True):
@@ -172,6 +173,64 @@ class ProjectSettings(_Section, frozen=True, kw_only=True):
     exclude: Annotated[bool, Meta(description="`true` records nothing of it")] = False
 
 
+class ModelUse(_Section, frozen=True, kw_only=True):
+    """A model for one use; without a name it is off."""
+
+    name: Annotated[str | None, Meta(description="the model's name at its provider; without one this use is off")] = None
+    provider: Annotated[
+        Literal["openai", "anthropic", "google"],
+        Meta(description="whose protocol it speaks; `openai` is every OpenAI-compatible server, the others are extras of pydantic-ai"),
+    ] = "openai"
+    endpoint: Annotated[str | None, Meta(description="its server, such as `http://localhost:11434/v1`; by default the provider's own")] = (
+        None
+    )
+    key_variable: Annotated[str | None, Meta(description="the environment variable that holds its key; a local server needs none")] = None
+    daily_tokens_max: Annotated[
+        _Count | None, Meta(description="the most tokens, in and out, that this use spends in a day (UTC); more is refused")
+    ] = None
+    output_tokens_max: Annotated[int, Meta(description="the most tokens of one answer", ge=1)] = 2_000
+    input_price: Annotated[_Price | None, Meta(description="what a million tokens in cost, for `recollect stats --models`")] = None
+    output_price: Annotated[_Price | None, Meta(description="what a million tokens out cost")] = None
+
+
+class EmbeddingUse(_Section, frozen=True, kw_only=True):
+    """A model that makes vectors at an OpenAI-compatible server; without a name the embedder that ships makes them."""
+
+    name: Annotated[str | None, Meta(description="the model's name at its server; without one the embedder that ships is used")] = None
+    endpoint: Annotated[str | None, Meta(description="its OpenAI-compatible server, such as `http://localhost:11434/v1`")] = None
+    key_variable: Annotated[str | None, Meta(description="the environment variable that holds its key; a local server needs none")] = None
+    dimension: Annotated[_Count | None, Meta(description="how long its vectors are")] = None
+    batch_size: Annotated[int, Meta(description="how many texts are sent at once", ge=1, le=2_048)] = 64
+    daily_tokens_max: Annotated[
+        _Count | None, Meta(description="the most tokens that are embedded in a day (UTC), by workers and searches together")
+    ] = None
+    input_price: Annotated[_Price | None, Meta(description="what a million tokens cost, for `recollect stats --models`")] = None
+
+    @property
+    def output_tokens_max(self) -> int:
+        """A vector is no answer in tokens."""
+        return 0
+
+    @property
+    def output_price(self) -> None:
+        """As there is none, it costs nothing."""
+        return
+
+
+class Models(_Section, frozen=True, kw_only=True):
+    """Models of providers; none is asked until it is named here."""
+
+    summaries: Annotated[ModelUse, Meta(description="writes summaries; without one they are extractive")] = ModelUse()
+    titles: Annotated[ModelUse, Meta(description="writes titles; without one they are the first request")] = ModelUse()
+    agent: Annotated[
+        ModelUse, Meta(description="what `ConversationAgent` and `recollect chat` talk with, unless a program gives them one")
+    ] = ModelUse()
+    analysis: Annotated[ModelUse, Meta(description="finds insights; without one they are taken from what was said")] = ModelUse()
+    embeddings: Annotated[
+        EmbeddingUse, Meta(description="makes the vectors of search by meaning; without one the embedder that ships does")
+    ] = EmbeddingUse()
+
+
 class Server(_Section, frozen=True, kw_only=True):
     """`recollect serve`."""
 
@@ -211,6 +270,7 @@ class Settings(_Section, frozen=True, kw_only=True):
         dict[str, ProjectSettings],
         Meta(description="by the project's id, its folder, or its folder's name; `*` stands for those that are not named"),
     ] = {}
+    models: Annotated[Models, Meta(description="models of providers; none is asked until it is named")] = Models()
     server: Annotated[Server, Meta(description="`recollect serve`")] = Server()
 
 
@@ -241,7 +301,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """Read the user's file, if there is one, and put the environment over it."""
     env = os.environ if environment is None else environment
     path = config_path(env)
-    values = _read_file(path, is_named=bool(env.get("RECOLLECT_CONFIG")))
+    values = read_values(path, is_named=bool(env.get("RECOLLECT_CONFIG")))
     for name in ("store", "workspace"):
         if env.get(f"RECOLLECT_{name.upper()}"):
             values[name] = env[f"RECOLLECT_{name.upper()}"]
@@ -254,12 +314,13 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     return settings if settings.store else msgspec.structs.replace(settings, store=default_store(env))
 
 
-def _read_file(path: Path, *, is_named: bool) -> dict[str, Any]:
+def read_values(path: Path, *, is_named: bool) -> dict[str, Any]:
+    """Return what a YAML file says; one that is not there says nothing, unless it was named."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         if is_named:
-            msg = f"RECOLLECT_CONFIG names {path}, which does not exist"
+            msg = f"there is no configuration {path}, which was named (by RECOLLECT_CONFIG, or a program)"
             raise ConfigError(msg) from None
         return {}
     except (OSError, UnicodeDecodeError) as error:
@@ -302,20 +363,47 @@ def settings_from(values: Mapping[str, Any], source: str = "the settings") -> Se
 
 def _contradictions(settings: Settings) -> Iterator[str]:
     """Yield what no single setting shows."""
-    distill, embeddings = settings.distill, settings.agent.memory.embeddings
+    distill = settings.distill
     if distill.every_turns is not None and 1 < distill.every_turns <= distill.keep_raw_turns:
         yield f"distill.every_turns is {distill.every_turns}, of which distill.keep_raw_turns keeps {distill.keep_raw_turns} raw: raise it"
     for name, share in (("context_share", distill.context_share), ("fold_share", distill.fold_share)):
         if share is not None and int(share * distill.context_chars) < 1:
             yield f"distill.{name} of {share} is less than a character of distill.context_chars"
+    for name, use in model_uses(settings):
+        yield from _model_contradictions(name, use)
     compose = settings.compose
     shares = compose.goal + compose.constraints + compose.queries + compose.recent + compose.files + compose.code + compose.summaries
     if shares > 1:
         yield f"the shares of compose add up to {shares:.2f} of the budget: lower one, and leave something for what is relevant"
-    if embeddings.endpoint is not None and (embeddings.model is None or embeddings.dimension is None):
-        yield "agent.memory.embeddings.endpoint needs model and dimension beside it"
-    if embeddings.endpoint is not None and not embeddings.endpoint.startswith(("http://", "https://")):
-        yield f"agent.memory.embeddings.endpoint is {embeddings.endpoint!r}, which is no http address"
+    yield from _embedding_contradictions(settings.models.embeddings, settings.agent.memory.embeddings)
+
+
+def model_uses(settings: Settings) -> Iterator[tuple[str, ModelUse]]:
+    """Yield each use of a model that answers in words, by its name."""
+    for name, use in msgspec.structs.asdict(settings.models).items():
+        if isinstance(use, ModelUse):
+            yield name, use
+
+
+def _model_contradictions(name: str, use: ModelUse) -> Iterator[str]:
+    if use.name is None and use != ModelUse():
+        yield f"models.{name} says how to reach a model and not which: give models.{name}.name"
+    if use.endpoint is not None and not use.endpoint.startswith(("http://", "https://")):
+        yield f"models.{name}.endpoint is {use.endpoint!r}, which is no http address"
+    if use.name is not None and use.endpoint is None and use.key_variable is None:
+        yield f"models.{name} names neither an endpoint nor the key_variable of its provider: give one of them"
+
+
+def _embedding_contradictions(use: EmbeddingUse, block: Embeddings) -> Iterator[str]:
+    if use.name is None and use != EmbeddingUse():
+        yield "models.embeddings says how to reach a model and not which: give models.embeddings.name"
+    if use.name is not None and (use.endpoint is None or use.dimension is None):
+        yield f"models.embeddings names {use.name!r} and not where it is or how long its vectors are: give endpoint and dimension"
+    if use.endpoint is not None and not use.endpoint.startswith(("http://", "https://")):
+        yield f"models.embeddings.endpoint is {use.endpoint!r}, which is no http address"
+    for key, own, other in (("model", block.model, use.name), ("dimension", block.dimension, use.dimension)):
+        if use.name is not None and own is not None and own != other:
+            yield f"agent.memory.embeddings.{key} is {own!r} and models.embeddings says {other!r}: they name one model, so leave one out"
 
 
 def _refuse_unknown(values: object, section: type[_Section], path: str, source: str) -> None:

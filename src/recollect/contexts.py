@@ -58,6 +58,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     other_conversations: bool = True
     wait_seconds: float | None = None
     messages: Sequence[Any] | None = None
+    before_turn: int | None = None
 
 
 class Contexts:
@@ -81,7 +82,7 @@ class Contexts:
             info = await found()
             await self._settled(info.id, seconds)
             material = await self._gatherer(plan, wanted).of_conversation(info, prompt, elsewhere=wanted.other_conversations)
-            return composed(material, plan)
+            return composed(material if wanted.before_turn is None else material.before(wanted.before_turn), plan)
 
         return await _or_history(made, plan, wanted)
 
@@ -140,11 +141,12 @@ class Contexts:
         )
 
     async def _settled(self, conversation_id: str, seconds: float) -> None:
-        """Wait until nothing of a conversation is to be distilled, and never longer than asked."""
+        """Wait until nothing of a conversation is to be distilled by and by, and never longer than asked."""
         end = time.monotonic() + seconds
         while seconds > 0 and time.monotonic() < end:
             waiting = [job for job in await self._store.jobs.listed(self._settings.workspace) if job.conversation_id == conversation_id]
-            if all(job.state == "parked" for job in waiting):
+            now = self._clock.now()
+            if all(job.state == "parked" or (job.state == "ready" and job.attempts and job.due_at > now) for job in waiting):
                 return
             await _sleep(min(_LOOK_SECONDS, max(end - time.monotonic(), 0.0)))
 

@@ -9,7 +9,6 @@ import msgspec
 from recollect.answers import AccessedFile, HistoryMessage, SearchResult
 from recollect.capture.paths import place_of
 from recollect.checks import checked_count, checked_levels, checked_text
-from recollect.compose.fitting import fit_turn
 from recollect.errors import InputError, NotFoundError, StoreBusyError
 from recollect.identity import identity
 from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX, TURNS_PER_PAGE
@@ -51,6 +50,11 @@ class Conversation:
     def id(self) -> str:
         """The conversation's id."""
         return self.info.id
+
+    @property
+    def memory(self) -> Memory:
+        """The memory it is of."""
+        return self._memory
 
     def _reading(self) -> Reading:
         if self._place is None:
@@ -127,15 +131,15 @@ class Conversation:
         begun = result.turns[-1]
         return _replace(begun, id=_unrecorded_id(begun)) if result.status == "skipped" else begun
 
-    async def add(self, turn: Turn, messages: Sequence[Any]) -> Turn:
-        """Add messages, in any shape agents use, to an open turn: answers, tool calls, tool results."""
-        return await self._rewritten(turn, messages, None)
+    async def add(self, turn: Turn, messages: Sequence[Any], *, related: Sequence[str] = ()) -> Turn:
+        """Add messages, in any shape agents use, to an open turn: answers, tool calls, tool results; and what it was related to."""
+        return await self._rewritten(turn, messages, None, related)
 
     async def finish(self, turn: Turn, messages: Sequence[Any] = (), *, status: TurnStatus = "complete") -> Turn:
         """Close an open turn as complete or failed, with its last messages if there are any."""
         return await self._rewritten(turn, messages, status)
 
-    async def _rewritten(self, turn: Turn, messages: Sequence[Any], status: TurnStatus | None) -> Turn:
+    async def _rewritten(self, turn: Turn, messages: Sequence[Any], status: TurnStatus | None, related: Sequence[str] = ()) -> Turn:
         """Return a turn with more in it; one that is not recorded is returned as it would be, as `record` does, and not written."""
         for _ in range(HEAD_MOVED_ATTEMPTS_MAX):
             is_recorded = self._memory.recorder.enabled and turn.id != _unrecorded_id(turn)
@@ -147,7 +151,7 @@ class Conversation:
             from recollect.capture.turns import with_status  # noqa: PLC0415  as above
 
             is_taken = not is_recorded or not (await self._memory.recorder.policy(turn.conversation_id)).excludes
-            longer = with_status(grown(current, messages if is_taken else (), self._reading()), status or "open")
+            longer = with_status(grown(current, messages if is_taken else (), self._reading(), related), status or "open")
             if not is_recorded:
                 return _replace(place_turn(longer, turn.conversation_id, turn.index, turn.first_sequence), id=turn.id)
             try:
@@ -192,6 +196,8 @@ class Conversation:
         """Return the newest turns within a number of characters, oldest first; what is too long is cut, never dropped."""
         checked_count("limit", limit)
         checked_count("max_chars", max_chars)
+        from recollect.compose.fitting import fit_turn  # noqa: PLC0415  only those who cut turns need it
+
         kept: list[Turn] = []
         room = max_chars
         newest = await self._turns(TurnRange(limit=limit, newest=True))
@@ -256,8 +262,12 @@ class Conversation:
         semantic: bool = True,
         other_conversations: bool = False,
         wait_seconds: float | None = None,
+        before_turn: int | None = None,
     ) -> Context:
         """Compose what the next call should see of this conversation; the query is the last user message unless one is given.
+
+        `before_turn` leaves out a turn and what comes after: the open one, whose user message the call is about to answer.
+        Where nothing of the conversation is recorded, because the settings say so, there is what its project has.
 
         Five recent messages and ten relevant ones by default, ten recent ones with `recent`; together never more than
         `agent.memory.max_context_messages`.
@@ -275,7 +285,7 @@ class Conversation:
         relevant = _RELEVANT if relevant_messages is None else checked_count("relevant_messages", relevant_messages)
         wanted = Wanted(
             strategy=strategy,
-            recent_messages=recent,
+            recent_messages=min(recent, most),
             relevant_messages=min(relevant, max(most - recent, 0)),
             include_summary=include_summary,
             budget_chars=budget_chars,
@@ -283,8 +293,17 @@ class Conversation:
             semantic=semantic,
             other_conversations=other_conversations,
             wait_seconds=wait_seconds,
+            before_turn=None if before_turn is None else checked_count("before_turn", before_turn),
         )
-        return await self._memory.contexts.of_conversation(lambda: self._memory.get_info(self.id), query, wanted)
+        try:
+            return await self._memory.contexts.of_conversation(lambda: self._memory.get_info(self.id), query, wanted)
+        except NotFoundError:
+            if query is None:
+                raise
+            return await self._memory.context(
+                query, project=self.info.project_id, strategy=strategy, budget_chars=budget_chars, budget_tokens=budget_tokens,
+                semantic=semantic,
+            )  # fmt: skip
 
     async def summaries(self, level: int | None = None, *, unfolded: bool = False, limit: int | None = None) -> list[Summary]:
         """Return the summaries this conversation shows, what it inherits included, by level and first turn.

@@ -95,7 +95,7 @@ class _Copying:
         await self._target.derived.put_summaries(
             workspace, await self._source.derived.summaries(workspace, own_id, None), expiries=expiries
         )
-        await self._target.derived.put_insights(workspace, await self._source.derived.insights(workspace, own_id))
+        await self._target.derived.put_insights(workspace, await self._source.derived.insights(workspace, own_id), expiries=expiries)
         self._conversations += 1
 
     async def _scopes(self, workspace: str, project_id: str) -> None:

@@ -8,6 +8,8 @@ RecollectError
 ├── NotFoundError           no such conversation, turn or project in this workspace
 ├── NotAllowedError         the caller may not do this
 ├── ModelError              a model or embedding endpoint could not do what it was asked
+│   └── SpendingError       the daily cap of a use of models is reached
+│       └── BudgetError     the tokens that one run may spend are spent
 └── StoreError              the store cannot be used
     ├── StoreBusyError      another process held the store for too long
     ├── StoreUnavailableError   the file or server cannot be reached
@@ -67,6 +69,17 @@ class ModelError(RecollectError):
     """A model or embedding endpoint could not do what it was asked; what does without it goes on."""
 
     http_status = 502
+
+
+class SpendingError(ModelError):
+    """What was asked would spend more tokens than the user allows in a day; nothing was sent."""
+
+    exit_code = 4
+    http_status = 429
+
+
+class BudgetError(SpendingError):
+    """What was asked would spend more tokens than one run was given; nothing was sent."""
 
 
 class StoreError(RecollectError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from recollect.answers import Indexed, ScopeUse
 from recollect.capture.paths import place_of
 from recollect.checks import checked_count, checked_text
 from recollect.errors import InputError, NotFoundError
+from recollect.half import Half
 from recollect.policies import policy_of
 
 if TYPE_CHECKING:
@@ -17,29 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from recollect.answers import ScopeHit
-    from recollect.config import Settings
-    from recollect.projects import Projects
-    from recollect.recalling import Recall
-    from recollect.store import Store
 
 _NAMED_MAX = 200
 
 
-class Coded:
+class Coded(Half):
     """What a memory knows of code; without `project` or `cwd` the project of the current directory is meant."""
-
-    store: Store
-    workspace: str
-    settings: Settings
-    _projects: Projects
-
-    @cached_property
-    def recall(self) -> Recall:
-        """What is asked in words."""
-        raise NotImplementedError
-
-    def _clean(self, text: str) -> str:
-        raise NotImplementedError
 
     async def index(
         self,
@@ -65,7 +48,7 @@ class Coded:
         await self.store.conversations.put_project(self.workspace, owner)
         from recollect.distill.indexer import Indexer  # noqa: PLC0415  only those who index need it
 
-        folder = _checkout(Path(place.cwd or place.root), Path(place.root))
+        folder = checkout(Path(place.cwd or place.root), Path(place.root))
         return await Indexer(self.store, self.workspace, owner, folder, policy, self._clean).run(progress)
 
     async def scopes(self, name: str, *, project: str | None = None, cwd: str | os.PathLike[str] | None = None) -> list[ScopeUse]:
@@ -101,6 +84,6 @@ def _is_folder(path: str) -> bool:
     return Path(path).is_dir()
 
 
-def _checkout(cwd: Path, root: Path) -> Path:
+def checkout(cwd: Path, root: Path) -> Path:
     """Return the folder whose files are a project's, as somebody there sees them: a linked worktree of a repository has its own."""
     return next((folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()), root)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from recollect.analyzing import Analysed
 from recollect.answers import Recorded, SearchResult, Session, session_of
 from recollect.auditing import Audited
 from recollect.capture.paths import place_of
@@ -15,6 +16,7 @@ from recollect.checks import checked_count, checked_levels, checked_name, checke
 from recollect.clock import RandomIds, SystemClock
 from recollect.conversation import Conversation
 from recollect.distill.metrics import Metrics
+from recollect.distilling import Distilled
 from recollect.errors import InputError, NotFoundError
 from recollect.identity import identity
 from recollect.indexing import Coded
@@ -32,6 +34,7 @@ from recollect.transfer import rehashed
 from recollect.upkeep import Kept
 
 if TYPE_CHECKING:
+    from asyncio import Task
     from collections.abc import Sequence
     from types import TracebackType
     from typing import Self
@@ -43,7 +46,6 @@ if TYPE_CHECKING:
     from recollect.contexts import Contexts
     from recollect.distill.background import Background
     from recollect.distill.models import SummaryModel
-    from recollect.distill.worker import Worker
     from recollect.model import ConversationStatus
     from recollect.recalling import Recall
     from recollect.recorder import OnEdit
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
 _ALL = 1_000_000
 
 
-class Memory(Audited, Coded, Kept):
+class Memory(Analysed, Audited, Coded, Distilled, Kept):
     """Everything that is remembered in one workspace of one store."""
 
     def __init__(self, store: Store, settings: Settings, clock: Clock, ids: Ids, *, summary_model: SummaryModel | None = None) -> None:
@@ -61,6 +63,7 @@ class Memory(Audited, Coded, Kept):
         self.metrics = Metrics()
         self._summary_model = summary_model
         self._background: Background | None = None
+        self._underway: set[Task[Any]] = set()
         self.settings = settings
         self.workspace = settings.workspace
         self.clock = clock
@@ -123,8 +126,22 @@ class Memory(Audited, Coded, Kept):
         """Have what is recorded distilled in the background."""
         from recollect.distill.background import Background  # noqa: PLC0415  commands have no worker
 
-        self._background = Background(self.settings, self.clock, RandomIds(), self.metrics, self._summary_model)
+        models = self.settings.models
+        if models.summaries.name is not None or models.titles.name is not None:
+            # here, and not in the worker's thread: packages that import one another in circles break when two threads load them
+            from recollect.models.providers import load_packages  # noqa: PLC0415  only those who have a model need it
+
+            load_packages(models.summaries, models.titles)
+        self._background = Background(self.settings, self.clock, RandomIds(), self.metrics, self._writers)
         self._background.start()
+
+    def adopt(self, settings: Settings) -> None:
+        """Go on with other settings of summaries, vectors and contexts; the worker in the background does so from its next look on."""
+        self.settings = settings
+        for made in ("recall", "contexts"):
+            self.__dict__.pop(made, None)
+        if self._background is not None:
+            self._background.adopt(settings)
 
     def _recorded(self, turns: int, seconds: float) -> None:
         self.metrics.recorded(turns, seconds)
@@ -132,36 +149,31 @@ class Memory(Audited, Coded, Kept):
             self._background.wake()
 
     async def close(self) -> None:
-        """Let go of the store; what was acknowledged is safe, and what is not distilled yet waits for the next worker."""
+        """Let go of the store; what was acknowledged is safe, and what is not distilled yet waits for the next worker.
+
+        Answers that are still under way are stopped first, and kept as what they were.
+        """
+        await self._stopped()
         await self.rest()
         await self.store.close()
+
+    async def _stopped(self) -> None:
+        for task in self._underway:
+            task.cancel()
+        if self._underway:
+            import asyncio  # noqa: PLC0415  who has tasks has it loaded
+
+            await asyncio.wait(list(self._underway))
+
+    def hold(self, task: Task[Any]) -> None:
+        """Have something that is under way stopped before the store closes, unless it has ended by then."""
+        self._underway.add(task)
+        task.add_done_callback(self._underway.discard)
 
     async def rest(self) -> None:
         """Stop working in the background; the store, which others may share, stays open."""
         if self._background is not None:
             await off_the_loop(self._background.close)
-
-    async def distill(self, *, wait: bool = True, rebuild: bool = False) -> int:
-        """Do all the distilling that is due, or have it done in the background; returns how many jobs were done.
-
-        `rebuild` deletes all summaries and vectors first; they are made again under the same ids.
-        """
-        if rebuild:
-            for info in await self.list_conversations(limit=_ALL):
-                await self.store.derived.forget_distilled(self.workspace, info.id)
-        if not wait:
-            if self._background is not None:
-                self._background.wake()
-            return 0
-        worker = self.worker()
-        await worker.wake_stale()
-        return await worker.drain()
-
-    def worker(self) -> Worker:
-        """Return a worker on this memory's own store, to be stepped by the caller."""
-        from recollect.distill.worker import Worker  # noqa: PLC0415  NumPy is loaded by those who distil
-
-        return Worker(self.store, self.settings, self.clock, RandomIds(), metrics=self.metrics, model=self._summary_model)
 
     async def __aenter__(self) -> Self:
         return self
@@ -187,6 +199,20 @@ class Memory(Audited, Coded, Kept):
         external_id: str | None = None,
     ) -> Conversation:
         """Create a conversation in the project of a directory, or in one that is named; the same `external_id` gives the same one."""
+        info, owner = self._begun(cwd, project=project, title=title, tags=tags, agent=agent, external_id=external_id)
+        return Conversation(self, await self.recorder.begin(info, owner))
+
+    def _begun(
+        self,
+        cwd: str | os.PathLike[str] | None,
+        *,
+        project: str | None,
+        title: str | None,
+        tags: Sequence[str] = (),
+        agent: str | None,
+        external_id: str | None,
+    ) -> tuple[ConversationInfo, Project]:
+        """Return a conversation as it begins, and its project; nothing is written."""
         place = place_of(None if cwd is None else self._projects.path(cwd))
         owner = self._projects.of(project, place)
         clean = self.recorder.reading().cleaner.text
@@ -198,9 +224,7 @@ class Memory(Audited, Coded, Kept):
             id=own_id, title=None if title is None else self.clean_title(title), tags=self.clean_tags(tags), agent=agent,
             external_id=external_id, project_id=owner.id, project=owner.name, cwd=place.cwd, created_at=now, updated_at=now,
         )  # fmt: skip
-        if self.recorder.takes(info.id, owner):
-            info = await self.store.conversations.create(self.workspace, info, owner)
-        return Conversation(self, info)
+        return info, owner
 
     def _clean(self, text: str) -> str:
         return self.recorder.reading().cleaner.text(text)
@@ -232,6 +256,10 @@ class Memory(Audited, Coded, Kept):
             msg = f"there is no conversation {conversation_id!r} in workspace {self.workspace!r}: `recollect conversations` lists them"
             raise NotFoundError(msg)
         return info
+
+    async def is_kept(self, conversation_id: str) -> bool:
+        """Tell whether a conversation is recorded at all."""
+        return await self.store.conversations.get(self.workspace, conversation_id) is not None
 
     async def project_of(self, info: ConversationInfo) -> Project:
         """Return the project a conversation belongs to."""
@@ -285,13 +313,13 @@ class Memory(Audited, Coded, Kept):
         from recollect.capture.payload import read_payload  # noqa: PLC0415  only those who record need it
 
         read = read_payload(payload, reading)
+        owner = None
         if target is None:
             external_id = read.chat_id or read.request_id
-            made = await self.create_conversation(
-                read.cwd, project=read.project, title=read.title, agent=read.agent, external_id=external_id
-            )
-            target = made.info
-        result = await self.recorder.history(target, read.turns, request_id=read.request_id, replace=replace, on_edit=on_edit)
+            target, owner = self._begun(read.cwd, project=read.project, title=read.title, agent=read.agent, external_id=external_id)
+        result = await self.recorder.history(
+            target, read.turns, request_id=read.request_id, replace=replace, on_edit=on_edit, project=owner
+        )
         await self.mirrored(result.conversation_id)
         return result.recorded(read.request_id, dict(+reading.notes))
 
@@ -349,7 +377,7 @@ class Memory(Audited, Coded, Kept):
         cwd: str | os.PathLike[str] | None = None,
         semantic: bool = True,
     ) -> list[SimilarConversation]:
-        """Return the conversations that come closest to a text, best first, each with the hit that says why."""
+        """Return the conversations that come closest to a text, best first, with the hit that says why, and what was learned there."""
         return await self.recall.similar(query, await self._projects.ids(project, cwd), limit=limit, semantic=semantic)
 
     async def context(
@@ -400,8 +428,7 @@ class Memory(Audited, Coded, Kept):
 
     async def mirrored(self, conversation_id: str) -> None:
         """Keep the conversation as a JSON file too, where the user asked for that."""
-        is_kept = self._mirror is not None and await self.store.conversations.get(self.workspace, conversation_id) is not None
-        if self._mirror is not None and is_kept and self.recorder.enabled:
+        if self._mirror is not None and self.recorder.enabled and await self.is_kept(conversation_id):
             self._mirror.write(conversation_id, await (await self.load_conversation(conversation_id)).export())
 
     async def _mirrored_anew(self) -> None:

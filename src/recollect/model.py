@@ -271,12 +271,19 @@ class Reference(Node, frozen=True, kw_only=True):
 
 
 class Insight(Node, frozen=True, kw_only=True):
-    """A structured finding over a conversation."""
+    """A structured finding over a conversation: what was looked for (`task`), by whom, and in what.
+
+    It tells of the turns up to `last_turn`; `source_hash` is their fingerprint, as they were.
+    """
 
     id: str
     conversation_id: str
     kind: str
+    task: str = ""
     body: dict[str, Json]
+    author: str = "extractive"
+    source_hash: str = ""
+    last_turn: int = -1
     created_at: datetime
 
 
@@ -305,3 +312,17 @@ class Job(Node, frozen=True, kw_only=True):
     since: datetime
     due_at: datetime
     error: str | None = None
+
+
+class ModelCall(Node, frozen=True, kw_only=True):
+    """One call of a model of a provider: for which use, and what it spent; nothing of what was said."""
+
+    id: str
+    use: str
+    model: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    duration_ms: float = 0.0
+    cost: float | None = None
+    is_failed: bool = False
+    timestamp: datetime

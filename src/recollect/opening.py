@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from recollect.checks import checked_name, checked_text
-from recollect.config import Settings, load_settings
+from recollect.config import Settings, load_settings, model_uses
+from recollect.running import runner
 from recollect.store import waits_for_a_server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
+
+_T = TypeVar("_T")
 
 
 def needs_a_loop(settings: Settings) -> bool:
-    """Tell whether something outside is waited for, a server or an endpoint, so that coroutines need an event loop."""
-    return waits_for_a_server(settings.store) or settings.agent.memory.embeddings.endpoint is not None
+    """Tell whether something outside is waited for, a server, an endpoint or a model, so that coroutines need an event loop."""
+    named = (settings.models.embeddings.name, *(use.name for _, use in model_uses(settings)))
+    return waits_for_a_server(settings.store) or any(one is not None for one in named)
 
 
 async def off_the_loop(work: Callable[[], None]) -> None:
@@ -30,6 +34,21 @@ async def off_the_loop(work: Callable[[], None]) -> None:
         work()
     else:
         await asyncio.to_thread(work)
+
+
+async def on_a_loop(work: Coroutine[Any, Any, _T]) -> _T:
+    """Wait for what needs an event loop; where the caller has none, it gets one of its own until it is done."""
+    import asyncio  # noqa: PLC0415  as above
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        by = runner(waits=True)
+        try:
+            return by.run(work)
+        finally:
+            by.close()
+    return await work
 
 
 def settings_of(store: str | os.PathLike[str] | None, workspace: str | None, settings: Settings | None) -> Settings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -15,7 +15,9 @@ _QUESTION_CHARS_MAX = 160
 _SPEAKER = re.compile(r"([^\W\d_][\w'’.-]{0,30}(?: [^\W\d_][\w'’.-]{0,30})?):\s")
 
 if TYPE_CHECKING:
-    from recollect.model import Summary, ToolCall, Turn
+    from collections.abc import Iterator
+
+    from recollect.model import Insight, Json, Summary, ToolCall, Turn
 
 
 def step_text(call: ToolCall) -> str:
@@ -58,6 +60,23 @@ def speaker_of(text: str) -> str | None:
 def summary_text(summary: Summary) -> str:
     """Return a summary as one text: what was said, what was done, what was found."""
     return "\n".join(part for part in (summary.summary, summary.actions, *summary.key_findings) if part)
+
+
+def insight_text(insight: Insight) -> str:
+    """Return what an insight says, one finding a line and once, without the names of its fields."""
+    return "\n".join(dict.fromkeys(_said(insight.body)))
+
+
+def _said(value: Json) -> Iterator[str]:
+    """Yield the texts and numbers of a JSON value, in its order; how deep it may be is a limit of those who write it."""
+    if isinstance(value, dict):
+        for item in cast("dict[str, Json]", value).values():
+            yield from _said(item)
+    elif isinstance(value, list):
+        for item in cast("list[Json]", value):
+            yield from _said(item)
+    elif value is not None and not isinstance(value, bool) and str(value).strip():
+        yield str(value).strip()
 
 
 def summary_passages(summary: Summary) -> tuple[Passage, ...]:

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 from recollect.answers import SimilarConversation
 from recollect.checks import checked_count, checked_text
+from recollect.clock import RandomIds
+from recollect.errors import NotFoundError
 from recollect.limits import SEARCH_LIMIT_MAX
+from recollect.quoting import insight_text
 from recollect.recall.asking import asked_of
 from recollect.recall.search import Ask, Meaning, search
 from recollect.store.shapes import SearchScope
@@ -19,8 +22,9 @@ if TYPE_CHECKING:
     from recollect.config import Settings
     from recollect.distill.embedders import Embedder
     from recollect.distill.metrics import Metrics
+    from recollect.model import Insight
     from recollect.store import Store
-    from recollect.store.shapes import Elsewhere
+    from recollect.store.shapes import Elsewhere, InsightFilter
 
 _HITS_PER_CONVERSATION = 4
 _CANDIDATES_MAX = 2_000  # so that one long conversation does not hide the others
@@ -29,6 +33,9 @@ _OTHERS_MAX = 3
 _SCOPES_MAX = 60
 _SCOPES_COMPARED = 20  # of those found by their words, so many are compared by their meaning
 _SCOPE_TERMS_MAX = 24
+_INSIGHTS_MAX = 200
+_INSIGHTS_COMPARED = 40  # as with scopes
+_LEARNED_MAX = 3
 
 
 class Recall:
@@ -68,10 +75,14 @@ class Recall:
         return Meaning(self._chosen_embedder)
 
     def _chosen_embedder(self) -> Embedder:
-        if self._embedder is None:
-            from recollect.distill.embedders import chosen_embedder  # noqa: PLC0415  NumPy is loaded by those who search by meaning
+        if self._embedder is None and self._settings.models.embeddings.name is None:
+            from recollect.distill.embedders import default_embedder  # noqa: PLC0415  NumPy is loaded by those who search by meaning
 
-            self._embedder = chosen_embedder(self._settings.agent.memory.embeddings)
+            self._embedder = default_embedder()
+        elif self._embedder is None:
+            from recollect.models.embedding import configured_embedder  # noqa: PLC0415  as above
+
+            self._embedder = configured_embedder(self._settings, self._store, self._clock, RandomIds())
         return self._embedder
 
     async def scopes(self, query: str, project_ids: Sequence[str] | None, *, limit: int) -> list[ScopeHit]:
@@ -84,15 +95,44 @@ class Recall:
 
         from recollect.recall.scopes import ranked_scopes  # noqa: PLC0415  as above
 
-        embeddings = self._settings.agent.memory.embeddings
         hits = ranked_scopes(query, asked.terms, found, np.zeros(len(found)))
-        if not embeddings.enabled or embeddings.endpoint is not None:  # nothing is sent anywhere for a symbol
+        settings = self._settings
+        if not settings.agent.memory.embeddings.enabled or settings.models.embeddings.name is not None:  # nothing is sent for a symbol
             return hits[:limit]
         best = {hit.scope.id for hit in hits[: max(limit, _SCOPES_COMPARED)]}
         found = [one for one in found if one.scope.id in best]
         texts = [f"{one.scope.qualified} {one.scope.signature} {one.scope.docstring}" for one in found]
         vectors = (await self._chosen_embedder().embed([asked.text, *texts])).astype(np.float64)
         return ranked_scopes(query, asked.terms, found, vectors[1:] @ vectors[0])[:limit]
+
+    async def insights(self, query: str, where: InsightFilter, *, limit: int) -> list[Hit]:
+        """Return the insights that a question may be about, best first: its words choose, words and meaning rank."""
+        now = self._clock.now()
+        asked = asked_of(checked_text("query", query), now)
+        found = await self._store.derived.insights_having(self._settings.workspace, where, asked.terms, max(_INSIGHTS_MAX, limit))
+        if not found or not limit:
+            return []
+        from recollect.distill.embedders import default_embedder  # noqa: PLC0415  only those who have something to rank need it
+        from recollect.recall.insights import placed, ranked_insights  # noqa: PLC0415  as above
+
+        hits = ranked_insights(asked.terms, found, None)
+        if self._settings.agent.memory.embeddings.enabled and self._chosen_embedder() is default_embedder():  # nothing is sent anywhere
+            best = {hit.id for hit in hits[: max(limit, _INSIGHTS_COMPARED)]}
+            found = [one for one in found if one.insight.id in best]
+            vectors = await default_embedder().embed([asked.text, *(insight_text(one.insight) for one in found)])
+            hits = ranked_insights(asked.terms, found, (vectors[1:] @ vectors[0]).tolist())
+        hits = hits[:limit]
+        owners = dict.fromkeys(hit.conversation_id for hit in hits)
+        infos = {own_id: await self._store.conversations.get(self._settings.workspace, own_id) for own_id in owners}
+        return [placed(hit, infos[hit.conversation_id], now) for hit in hits]
+
+    async def _learned(self, conversation_id: str) -> tuple[Insight, ...]:
+        """Return the newest insights of a conversation, none of one that went meanwhile."""
+        try:
+            found = await self._store.derived.insights(self._settings.workspace, conversation_id)
+        except NotFoundError:
+            return ()
+        return tuple(found[::-1][:_LEARNED_MAX])
 
     async def similar(
         self, query: str, project_ids: tuple[str, ...] | None, *, limit: int, semantic: bool = True
@@ -117,7 +157,8 @@ class Recall:
         for score, hit in scored[:limit]:
             info = await self._store.conversations.get(self._settings.workspace, hit.conversation_id)
             if info is not None:
-                similar.append(SimilarConversation(conversation=info, score=round(score, 6), hit=hit))
+                learned = await self._learned(info.id)
+                similar.append(SimilarConversation(conversation=info, score=round(score, 6), hit=hit, learned=learned))
         return similar
 
 

@@ -14,7 +14,6 @@ import msgspec
 from recollect.answers import Recorded
 from recollect.capture.clean import Cleaner
 from recollect.capture.reading import Reading
-from recollect.capture.withholding import withheld
 from recollect.distill.keeping import conversation_policy, policy_in
 from recollect.distill.passages import cut_passages
 from recollect.errors import NotAllowedError, NotFoundError, RecollectError, StoreBusyError
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from recollect.clock import Clock
     from recollect.config import Settings
     from recollect.store import Store
-    from recollect.store.shapes import Outline, TurnOutline
+    from recollect.store.shapes import Outcome, Outline, TurnOutline
 
 _replace = msgspec.structs.replace
 _Part = TypeVar("_Part", ContextFile, CodeChange, Checkpoint)
@@ -108,7 +107,7 @@ class Recorder:
         if policy.excludes:
             return [], policy
         kept = [turn for turn in turns if not is_marked(turn)]
-        return ([withheld(turn) for turn in kept] if policy.withholds else kept), policy
+        return [_as_kept(turn, policy) for turn in kept], policy
 
     async def policy(self, conversation_id: str) -> Policy:
         """Return the policy of a conversation's project, which never changes while a process lives."""
@@ -120,6 +119,17 @@ class Recorder:
                 return KEEPS_ALL
             self._policies[conversation_id] = await conversation_policy(self._store, self._workspace, self._settings, info)
         return self._policies[conversation_id]
+
+    async def begin(self, conversation: ConversationInfo, project: Project) -> ConversationInfo:
+        """Create a conversation of which something is recorded, if there is none."""
+        if not self.takes(conversation.id, project):
+            return conversation
+        return await self._store.conversations.create(self._workspace, conversation, project)
+
+    def _comes_alone(self, turns: Sequence[Turn]) -> bool:
+        """Tell whether turns can be recorded before anything is known of their conversation."""
+        writes = self.enabled and self._settings.agent.memory.persistence.auto_save
+        return writes and not self._settings.projects and len(turns) == 1 and not is_marked(turns[0])
 
     def takes(self, conversation_id: str, project: Project) -> bool:
         """Tell whether anything of a new conversation is recorded at all; remember where not, because no store will know."""
@@ -152,6 +162,9 @@ class Recorder:
     async def _stored(self, conversation_id: str, recording: Recording) -> Result:
         started = time.perf_counter()
         outcome = await self._store.turns.record(self._workspace, conversation_id, recording, self._clock.now())
+        return await self._told(conversation_id, recording, outcome, started)
+
+    async def _told(self, conversation_id: str, recording: Recording, outcome: Outcome, started: float) -> Result:
         if outcome.status == "skipped":
             return await self._skipped(conversation_id, [draft.turn for draft in recording.drafts])
         self._on_recorded(len(outcome.turns), time.perf_counter() - started)
@@ -197,14 +210,23 @@ class Recorder:
         request_id: str | None = None,
         replace: bool = False,
         on_edit: OnEdit = "branch",
+        project: Project | None = None,
     ) -> Result:
-        """Record what is new in a payload that may repeat the history so far; never lost, never doubled."""
+        """Record what is new in a payload that may repeat the history so far; never lost, never doubled.
+
+        A conversation that is missing is begun in the project, if one is given.
+        """
+        if project is not None and not self._comes_alone(turns):
+            await self.begin(conversation, project)
+            project = None
         listed, _ = await self._kept(conversation.id, turns)
         if not listed:
             return await self._skipped(conversation.id, turns)
         asks_for_none = is_marked(turns[-1])  # what is left is the history before the turn that was asked for
 
         async def write() -> Result:
+            if len(listed) == 1 and (apart := await self._apart(conversation, project, listed, request_id, replace=replace)) is not None:
+                return apart
             result = await self._history(conversation, listed, request_id, replace=replace, on_edit=on_edit, adds=not asks_for_none)
             return _replace(result, status="skipped") if asks_for_none and result.status == "unchanged" else result
 
@@ -224,8 +246,6 @@ class Recorder:
     async def _history_once(
         self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None, *, replace: bool, on_edit: OnEdit, adds: bool
     ) -> Result:
-        if len(turns) == 1 and (next_index := await self._begins_otherwise(conversation.id, turns[0], request_id)) is not None:
-            return await self._added(conversation.id, turns, request_id, next_index, replace=replace)
         target, held, found = await self._target(conversation, turns, request_id)
         known = [turn.index for turn in held.turns if request_id is not None and turn.request_id == request_id]
         if known:
@@ -294,13 +314,15 @@ class Recorder:
         recording = Recording(drafts=drafts, request_id=request_id, replace=replace, expected_index=next_index)
         return await self._stored(conversation_id, recording)
 
-    async def _begins_otherwise(self, conversation_id: str, turn: Turn, request_id: str | None) -> int | None:
-        """Return where the conversation goes on, if a single turn is surely none of it, without reading the whole history."""
-        held = await self._store.turns.outline(self._workspace, conversation_id, TurnRange(limit=2, newest=True))
-        words = tuple(outline(turn.messages)[:1])
-        others = [one for one in held.turns if request_id is None or one.request_id != request_id]
-        is_part = any(one.said[:1] == words for one in others[-1:]) or (not others and len(held.turns) > 1)
-        return None if is_part else held.next_index
+    async def _apart(
+        self, conversation: ConversationInfo, project: Project | None, turns: list[Turn], request_id: str | None, *, replace: bool
+    ) -> Result | None:
+        """Record a single turn without reading the history; None when it may be a part of that."""
+        drafts = self._drafts(_numbered(turns, request_id), await self.policy(conversation.id))
+        recording = Recording(drafts=drafts, request_id=request_id, replace=replace)
+        started = time.perf_counter()
+        outcome = await self._store.turns.record_apart(self._workspace, conversation, project, recording, self._clock.now())
+        return None if outcome is None else await self._told(conversation.id, recording, outcome, started)
 
     async def _target(self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None) -> tuple[str, Outline, Recognition]:
         """Return the conversation, or the branch below it, that shares the most with a payload, and how it goes on from there."""
@@ -342,7 +364,7 @@ class Recorder:
         """Replace one turn in its place; raises `MovedError` when it has changed meanwhile."""
         placed = _replace(turn, id=turn_id, conversation_id=conversation_id, index=index)
         policy = await self.policy(conversation_id)
-        draft = self._drafts([withheld(placed) if policy.withholds else placed], policy)[0]
+        draft = self._drafts([_as_kept(placed, policy)], policy)[0]
         started = time.perf_counter()
         written = await self._store.turns.rewrite(self._workspace, draft, was, self._clock.now())
         self._on_recorded(1, time.perf_counter() - started)
@@ -389,11 +411,20 @@ class Recorder:
         if policy.excludes:
             msg = f"nothing of the project {project.name!r} is recorded: `exclude` in the configuration says so"
             raise NotAllowedError(msg)
-        kept = [withheld(turn) if policy.withholds else turn for turn in turns if not is_marked(turn)]
+        kept = [_as_kept(turn, policy) for turn in turns if not is_marked(turn)]
         if policy.withholds:  # its summary may quote what is not kept; it is distilled again from what is
             conversation = _replace(conversation, summary=None)
         drafts = self._drafts(kept, policy)
         return await self._store.turns.restore(self._workspace, conversation, project, drafts, replace=replace)
+
+
+def _as_kept(turn: Turn, policy: Policy) -> Turn:
+    """Return a turn as its project's privacy has it kept."""
+    if not policy.withholds:
+        return turn
+    from recollect.capture.withholding import withheld  # noqa: PLC0415  all readers of payloads come with it
+
+    return withheld(turn)
 
 
 def _closeness(found: Recognition) -> tuple[bool, int]:

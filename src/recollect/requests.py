@@ -74,7 +74,7 @@ class OpenRequests:
         async with self._alone(own_id):
             known = await self._known(own_id)
             if known is not None:
-                return _skipped(known) if known.status == "skipped" else await self._recorded(known)
+                return await self._begun(known)
             reading = self._recorder.reading()
             given = {name: record[name] for name in _HEAD if record.get(name) is not None}
             cleaned = cast("dict[str, Json]", reading.cleaner.payload({"timestamp": iso(reading.now), **given}))
@@ -87,10 +87,13 @@ class OpenRequests:
             if not await self._takes(await self._info(info.id)):
                 return self._passed_over(sketch)
             if await self._turn_ids(own_id, TraceScope(project_ids=(info.project_id,))):
+                known = await self._known(own_id)
+                if known is not None:  # somebody else began it meanwhile
+                    return await self._begun(known)
                 msg = f"request {own_id!r} is recorded already: begin another under another id, or delete it first"
                 raise ConflictError(msg)
-            if not await self._written(sketch, None):  # somebody else began it meanwhile
-                return await self._recorded(await self._open(own_id))
+            if not await self._written(sketch, None):  # somebody else was first
+                return await self._begun(await self._open(own_id))
             return await self._recorded(sketch)
 
     async def add(self, request_id: str, piece: Piece, body: Json) -> Recorded:
@@ -267,6 +270,9 @@ class OpenRequests:
     def _turns(self, sketch: Sketch, place: Place) -> tuple[Turn, ...]:
         turns = read_payload(payload_of(sketch), self._recorder.reading(place)).turns
         return (*turns[:-1], with_status(turns[-1], "complete" if sketch.status == "skipped" else sketch.status))
+
+    async def _begun(self, known: Sketch) -> Recorded:
+        return _skipped(known) if known.status == "skipped" else await self._recorded(known)
 
     async def _recorded(self, sketch: Sketch) -> Recorded:
         """Record what a request amounts to so far, in the place of what was recorded of it before."""

@@ -5,7 +5,7 @@ Each method is the one of the same name, run to its end in the caller's thread.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from recollect import conversation as _conversation
 from recollect import memory as _memory
@@ -14,17 +14,24 @@ from recollect.running import runner
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
     from types import TracebackType
     from typing import Self
 
+    from pydantic_ai.models import Model
+
+    from recollect.analyzing import Named
     from recollect.answers import (
         AccessedFile,
+        Analyses,
         Forgotten,
         HistoryMessage,
+        Hit,
         Indexed,
+        ModelSpending,
         Recorded,
+        Rewritten,
         ScopeHit,
         ScopeUse,
         SearchResult,
@@ -38,7 +45,7 @@ if TYPE_CHECKING:
     from recollect.compose.context import Context, Strategy
     from recollect.config import Settings
     from recollect.distill.models import SummaryModel
-    from recollect.model import ConversationInfo, ConversationStatus, Project, Summary, ToolCall, Turn, TurnStatus
+    from recollect.model import ConversationInfo, ConversationStatus, Insight, Project, Summary, ToolCall, Turn, TurnStatus
     from recollect.recorder import OnEdit
     from recollect.running import Runner
     from recollect.trace.answers import CheckpointEntry, ContextUsage, FileUsage, Flow, ToolReliability, Why
@@ -224,7 +231,7 @@ class Memory:
     def find_similar_conversations(
         self, query: str, limit: int = 5, *, project: str | None = None, cwd: str | os.PathLike[str] | None = None, semantic: bool = True
     ) -> list[SimilarConversation]:
-        """Return the conversations that come closest to a text, best first, each with the hit that says why."""
+        """Return the conversations that come closest to a text, best first, with the hit that says why, and what was learned there."""
         return self._by.run(self._of.find_similar_conversations(query, limit, project=project, cwd=cwd, semantic=semantic))
 
     def import_conversation(self, document: Any, *, replace: bool = False, new_id: bool = False) -> Conversation:
@@ -238,13 +245,6 @@ class Memory:
     def save(self) -> int:
         """Write the turns that `auto_save: false` kept in the process; returns how many."""
         return self._by.run(self._of.save())
-
-    def distill(self, *, wait: bool = True, rebuild: bool = False) -> int:
-        """Do all the distilling that is due, or have it done in the background; returns how many jobs were done.
-
-        `rebuild` deletes all summaries and vectors first; they are made again under the same ids.
-        """
-        return self._by.run(self._of.distill(wait=wait, rebuild=rebuild))
 
     def why(
         self,
@@ -343,6 +343,108 @@ class Memory:
         """Return the symbols of the code that a question may be about, best first."""
         return self._by.run(self._of.find_scopes(query, project=project, cwd=cwd, limit=limit))
 
+    def analyze(
+        self,
+        conversations: Iterable[Named | str] | None = None,
+        *,
+        task: str | None = None,
+        output_schema: object = None,
+        project: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        limit: int = 50,
+        concurrency: int = 4,
+        retries: int = 2,
+        again: bool = False,
+        model: Model | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Analyses:
+        """Find insights in conversations: those given, else the `limit` that changed last, of a project or of all.
+
+        An insight is what `output_schema` says: a msgspec Struct, a pydantic model, or a JSON schema; by default the main
+        topic, key findings and action items, which need no model. `task` says what to look for. It is asked of `model`,
+        else of `models.analysis`. One whose turns are as they were is left as it is, unless it is to be found `again`.
+        At the daily cap the rest is left, and told as not done; `progress` is told how many are through, and of how many.
+        """
+        return self._by.run(
+            self._of.analyze(
+                conversations,
+                task=task,
+                output_schema=output_schema,
+                project=project,
+                cwd=cwd,
+                limit=limit,
+                concurrency=concurrency,
+                retries=retries,
+                again=again,
+                model=model,
+                progress=progress,
+            )
+        )
+
+    @overload
+    def insights(
+        self,
+        query: None = None,
+        *,
+        conversation: str | None = None,
+        project: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        kind: str | None = None,
+        limit: int = 50,
+    ) -> list[Insight]: ...
+
+    @overload
+    def insights(
+        self,
+        query: str,
+        *,
+        conversation: str | None = None,
+        project: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        kind: str | None = None,
+        limit: int = 50,
+    ) -> list[Hit]: ...
+
+    def insights(
+        self,
+        query: str | None = None,
+        *,
+        conversation: str | None = None,
+        project: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        kind: str | None = None,
+        limit: int = 50,
+    ) -> list[Insight] | list[Hit]:
+        """Return what was found before, newest first; with a query the hits of kind "insight", best first.
+
+        Of a conversation, of a project, or of the whole workspace; nothing is asked of any model.
+        """
+        return self._by.run(self._of.insights(query, conversation=conversation, project=project, cwd=cwd, kind=kind, limit=limit))
+
+    def distill(self, *, wait: bool = True, rebuild: bool = False) -> int:
+        """Do all the distilling that is due, or have it done in the background; returns how many jobs were done.
+
+        `rebuild` deletes all summaries and vectors first; they are made again under the same ids.
+        """
+        return self._by.run(self._of.distill(wait=wait, rebuild=rebuild))
+
+    def rewrite(
+        self,
+        *,
+        conversation: str | None = None,
+        project: str | None = None,
+        budget_tokens: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Rewritten:
+        """Have a model write extractive summaries anew, those of the latest conversations first, each under its own id.
+
+        It ends when all is done, or when another call could pass `budget_tokens` or the cap of the day; what is done stays.
+        Their vectors are made anew by the next distilling. `progress` is called with how many are rewritten.
+
+        Raises `ConfigError` when no model is configured, `InputError` for a budget that nobody counts.
+        """
+        return self._by.run(self._of.rewrite(conversation=conversation, project=project, budget_tokens=budget_tokens, progress=progress))
+
     def forget(
         self, *, conversation: str | None = None, project: str | None = None, before: datetime | None = None, origin: str | None = None
     ) -> Forgotten:
@@ -368,6 +470,10 @@ class Memory:
     def stats(self) -> Stats:
         """Count what the workspace holds."""
         return self._by.run(self._of.stats())
+
+    def spending(self, *, since: datetime | None = None) -> list[ModelSpending]:
+        """Return what models were asked and spent, by use and model; of all time, or since a moment."""
+        return self._by.run(self._of.spending(since=since))
 
 
 class Conversation:
@@ -432,9 +538,9 @@ class Conversation:
         """Open a turn that `add` and `finish` go on with; it is kept from this moment, whatever happens next."""
         return self._by.run(self._of.begin(user, system=system, request_id=request_id, timestamp=timestamp))
 
-    def add(self, turn: Turn, messages: Sequence[Any]) -> Turn:
-        """Add messages, in any shape agents use, to an open turn: answers, tool calls, tool results."""
-        return self._by.run(self._of.add(turn, messages))
+    def add(self, turn: Turn, messages: Sequence[Any], *, related: Sequence[str] = ()) -> Turn:
+        """Add messages, in any shape agents use, to an open turn: answers, tool calls, tool results; and what it was related to."""
+        return self._by.run(self._of.add(turn, messages, related=related))
 
     def finish(self, turn: Turn, messages: Sequence[Any] = (), *, status: TurnStatus = "complete") -> Turn:
         """Close an open turn as complete or failed, with its last messages if there are any."""
@@ -477,8 +583,12 @@ class Conversation:
         semantic: bool = True,
         other_conversations: bool = False,
         wait_seconds: float | None = None,
+        before_turn: int | None = None,
     ) -> Context:
         """Compose what the next call should see of this conversation; the query is the last user message unless one is given.
+
+        `before_turn` leaves out a turn and what comes after: the open one, whose user message the call is about to answer.
+        Where nothing of the conversation is recorded, because the settings say so, there is what its project has.
 
         Five recent messages and ten relevant ones by default, ten recent ones with `recent`; together never more than
         `agent.memory.max_context_messages`.
@@ -495,6 +605,7 @@ class Conversation:
                 semantic=semantic,
                 other_conversations=other_conversations,
                 wait_seconds=wait_seconds,
+                before_turn=before_turn,
             )
         )
 

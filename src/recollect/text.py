@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _RAW = re.compile(r"[^\W_]+(?:[_'.-][^\W_]+)*|_+[^\W_]+(?:[_.-]+[^\W_]+)*")
 _RAW_ASCII = re.compile(r"[A-Za-z0-9]+(?:[_'.-][A-Za-z0-9]+)*|_+[A-Za-z0-9]+(?:[_.-]+[A-Za-z0-9]+)*")  # the same, faster
+_SPACED = "".join(chr(code) if chr(code).isalnum() or chr(code) in "_'.-" else " " for code in range(128))  # no token crosses the rest
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\WA-Za-z0-9_]+")
 _PATH = re.compile(r"(?<![\w/:.])(?:~|\.{1,2})?/?[\w.@+-]+(?:/[\w.@+-]+)+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+$")
@@ -103,19 +104,23 @@ def _pieces(part: str) -> list[str]:
 
 
 class _Remembered(dict[str, str]):
-    """Raw token → its terms joined by spaces, empty for a stop word; worked out once."""
+    """A stretch of folded text without spaces → its terms joined by spaces, empty for a stop word; worked out once."""
 
-    def __missing__(self, raw: str) -> str:
-        parts = parts_of(raw) if raw.isascii() else [piece for part in parts_of(raw) for piece in _pieces(part)]
-        if len(parts) == 1:
-            found = "" if parts[0] in _STOP_WORDS else _stem()(parts[0])[:_TERM_CHARS_MAX]
-        else:
-            whole = raw.lower().strip("_.-").replace("'", "")[:_TERM_CHARS_MAX]
-            found = " ".join([whole, *[_stem()(part)[:_TERM_CHARS_MAX] for part in parts]])
+    def __missing__(self, stretch: str) -> str:
+        raw = raw_tokens(stretch)
+        found = _terms_of_token(stretch) if raw == [stretch] else " ".join(filter(None, [self[one] for one in raw]))
         if len(self) >= _CACHE_TERMS_MAX:
             self.clear()
-        self[raw] = found
+        self[stretch] = found
         return found
+
+
+def _terms_of_token(raw: str) -> str:
+    parts = parts_of(raw) if raw.isascii() else [piece for part in parts_of(raw) for piece in _pieces(part)]
+    if len(parts) == 1:
+        return "" if parts[0] in _STOP_WORDS else _stem()(parts[0])[:_TERM_CHARS_MAX]
+    whole = raw.lower().strip("_.-").replace("'", "")[:_TERM_CHARS_MAX]
+    return " ".join([whole, *[_stem()(part)[:_TERM_CHARS_MAX] for part in parts]])
 
 
 _terms_of = _Remembered()
@@ -127,7 +132,8 @@ def term_text(text: str) -> str:
     `getUserById` gives getuserbyid, get, user, by, id; `src/auth/login.py` gives its parts, then the path.
     """
     folded = fold(text)
-    found = [_terms_of[raw] for raw in raw_tokens(folded)]
+    stretches = folded.translate(_SPACED).split() if folded.isascii() else raw_tokens(folded)
+    found = [_terms_of[stretch] for stretch in stretches]
     if "/" in folded:
         words = [word for word in folded.split() if "/" in word]
         found += [path.lower().lstrip("./~")[-_TERM_CHARS_MAX:] for word in words for path in _PATH.findall(word)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from recollect.checks import checked_plain
 from recollect.errors import InputError, StoreBusyError
+from recollect.half import Half
 from recollect.store.shapes import ConversationFilter
 from recollect.trace.verify import verify_content, verify_store
 
@@ -16,39 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from recollect.answers import Forgotten, Stats, Swept, Verification
-    from recollect.clock import Clock
-    from recollect.distill.metrics import Metrics
-    from recollect.model import ConversationInfo
-    from recollect.projects import Projects
-    from recollect.recorder import Recorder
-    from recollect.requests import OpenRequests
-    from recollect.store import Store
+    from recollect.answers import Forgotten, ModelSpending, Stats, Swept, Verification
 
 _ALL = 1_000_000
 
 
-class Kept:
+class Kept(Half):
     """How a memory is kept in order."""
-
-    store: Store
-    workspace: str
-    clock: Clock
-    metrics: Metrics
-    recorder: Recorder
-    _projects: Projects
-
-    @cached_property
-    def requests(self) -> OpenRequests:
-        """Requests that come in pieces."""
-        raise NotImplementedError
-
-    async def get_info(self, conversation_id: str) -> ConversationInfo:
-        """Return what a list shows of a conversation."""
-        raise NotImplementedError
-
-    async def _mirrored_anew(self) -> None:
-        raise NotImplementedError
 
     async def forget(
         self,
@@ -94,7 +68,7 @@ class Kept:
         try:
             await self.store.erase()
         except StoreBusyError:
-            if swept.turns or swept.summaries:
+            if swept.has_removed:
                 raise
         return msgspec.structs.replace(swept, closed=closed)
 
@@ -120,3 +94,7 @@ class Kept:
         """Count what the workspace holds."""
         counted = await self.store.audit.stats(self.workspace)
         return msgspec.structs.replace(counted, timings_ms=self.metrics.timings_ms())
+
+    async def spending(self, *, since: datetime | None = None) -> list[ModelSpending]:
+        """Return what models were asked and spent, by use and model; of all time, or since a moment."""
+        return await self.store.spending.totals(self.workspace, since)

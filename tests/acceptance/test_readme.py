@@ -1,4 +1,4 @@
-"""The README's examples run as they stand."""
+"""The examples of the README, and of the page on agents, run as they stand."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+AGENTS = (ROOT / "docs" / "agent.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", README + AGENTS, re.DOTALL)
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) >= 2
+    assert len(EXAMPLES) >= 4
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))

@@ -14,8 +14,9 @@ import pytest
 
 from recollect.clock import CountedIds, ManualClock, RandomIds
 from recollect.conversation import Conversation
+from recollect.distill.embedders import Embedder
 from recollect.distill.metrics import Metrics
-from recollect.distill.models import Asked, ScriptedModel
+from recollect.distill.models import Asked, ScriptedModel, SummaryModel, Writers
 from recollect.distill.worker import LEASE_SECONDS, Worker
 from recollect.errors import ModelError
 from recollect.memory import Memory
@@ -38,8 +39,9 @@ class Broken:
         raise RuntimeError(msg)
 
 
-def worker_of(memory: Memory, **parts: Any) -> Worker:
-    return Worker(memory.store, memory.settings, memory.clock, RandomIds(), metrics=Metrics(), **parts)
+def worker_of(memory: Memory, *, model: SummaryModel | None = None, embedder: Embedder | None = None, **parts: Any) -> Worker:
+    writers = Writers(model, vectors=embedder)
+    return Worker(memory.store, memory.settings, memory.clock, RandomIds(), metrics=Metrics(), writers=writers, **parts)
 
 
 async def filled(memory: Memory, count: int, chars: int = 200, project: str = "p") -> Conversation:

@@ -28,6 +28,14 @@ async def test_the_same_id_with_other_content_is_a_conflict_and_overwrites_nothi
     assert (await (await memory.load_conversation(first.conversation_id)).turns())[0].user == "Fix the login bug"
 
 
+async def test_a_request_that_is_refused_begins_no_conversation(memory: Memory, everything: dict[str, Any]) -> None:
+    await memory.record(everything)
+    elsewhere = {**everything, "chat_meta": {"chat_id": "another"}, "messages": [{"role": "user", "content": "Something else"}]}
+    with pytest.raises(ConflictError, match="req_1"):
+        await memory.record(elsewhere)
+    assert len(await memory.list_conversations()) == 1
+
+
 async def test_replace_replaces_in_place(memory: Memory, everything: dict[str, Any]) -> None:
     first = await memory.record(everything)
     conversation = await memory.load_conversation(first.conversation_id)

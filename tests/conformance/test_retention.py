@@ -295,9 +295,9 @@ async def test_the_command_line_sweeps_and_says_what_it_did(store_url: str, work
         check=True,
     )
     if as_json:
-        assert json.loads(done.stdout) == {"conversations": 1, "turns": 1, "summaries": 0, "closed": 0}
+        assert json.loads(done.stdout) == {"conversations": 1, "turns": 1, "summaries": 0, "insights": 0, "closed": 0}
     else:
-        assert done.stdout == "1 turn and 0 summaries had expired; 0 requests closed that nobody had finalized\n"
+        assert done.stdout == "1 turn, 0 summaries and 0 insights had expired; 0 requests closed that nobody had finalized\n"
     assert places_of(WORD, said_in(store_url, workspace)) == []
 
 

@@ -576,6 +576,20 @@ async def test_two_processes_that_begin_one_request_begin_it_once(memory: Memory
     assert len(await turns_of(memory, "r")) == 1
 
 
+async def test_a_request_that_another_process_begins_in_the_middle_of_beginning_it_is_begun(
+    memory: Memory, reopen: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, create = await reopen(), memory.create_conversation
+
+    async def late(*args: Any, **kwargs: Any) -> Any:
+        await other.requests.start("r", HEAD)
+        return (await create(*args, **kwargs)).info
+
+    monkeypatch.setattr(memory.requests, "_create", late)
+    assert (await memory.requests.start("r", HEAD)).status != "skipped"
+    assert len(await turns_of(memory, "r")) == 1
+
+
 async def test_a_sweep_leaves_what_was_sent_again_as_a_whole_as_it_is(memory: Memory, clock: ManualClock) -> None:
     await stream(memory, "r", [says(0, "Fix login")])
     whole = {**HEAD, "request_id": "r", "messages": [{"role": "user", "content": "Fix login"}, {"role": "assistant", "content": "Done"}]}

@@ -343,7 +343,11 @@ def test_a_file_from_before_recall_is_counted_and_embedded_again(tmp_path: Path)
         drop trigger scope_terms_added; drop trigger scope_terms_removed; drop trigger scope_terms_changed; drop table scope_terms;
         drop index scope_by_qualified; alter table scope drop column qualified; alter table scope drop column docstring;
         alter table scope drop column terms; drop table indexed_file; alter table project drop column code_root;
-        alter table access drop column file_hash; drop index turn_by_time; pragma user_version = 4;
+        alter table access drop column file_hash; drop index turn_by_time; drop table model_call;
+        drop trigger insight_terms_added; drop trigger insight_terms_removed; drop table insight_terms; drop index insight_by_expiry;
+        alter table insight drop column task; alter table insight drop column author; alter table insight drop column source_hash;
+        alter table insight drop column last_turn; alter table insight drop column terms; alter table insight drop column expires_at;
+        pragma user_version = 4;
         """
     )
     raw.close()

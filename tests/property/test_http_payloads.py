@@ -23,6 +23,7 @@ from tests.serving import Serving, as_lines, served
 
 COUNT = 1_000_000 if SOAK else 20_000
 LINES = 200
+PROJECT = 50_000
 SINGLE = 10_000 if SOAK else 300
 SEED = int(os.environ.get("RECOLLECT_SEED") or (random.randrange(10**6) if SOAK else 1))
 
@@ -109,6 +110,7 @@ def mutated(random_: random.Random, number: int) -> bytes:
             document.pop(name, None)
     document["messages"] = [message for message in document["messages"] if random_.random() < 0.6] or document["messages"][:1]
     document["request_id"] = f"r{number}"
+    document["project_id"] = f"p{number // PROJECT}"  # one project of a SQLite file takes some 131,000 conversations
     meta = document.get("chat_meta") or document.get("meta")
     meta["chat_id"] = f"c{number if number % 3 else number + 1}"
     for _ in range(random_.randrange(1, 5)):

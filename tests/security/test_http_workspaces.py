@@ -92,8 +92,10 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             done(owner.post(f"/conversations/{conversation}/summarize"))
             with Memory.open(serving.store, workspace=mine) as memory:
                 memory.distill()
+                memory.analyze([conversation])
                 ids = _ids(memory.load_conversation(conversation).turns())
                 ids += [summary.id for summary in memory.load_conversation(conversation).summaries()[:1]]
+                ids += [insight.id for insight in memory.insights()]
                 ids += [project.id for project in memory.projects()]
 
             def snapshot() -> Any:
@@ -127,6 +129,7 @@ def test_the_owner_sees_the_canaries(pair: Pair) -> None:
     """Show that what follows would find them."""
     assert CANARY in pair.owner.get("/conversations").text
     assert CANARY in pair.owner.get(f"/conversations/{pair.conversation}/summaries").text
+    assert CANARY in pair.owner.get(f"/conversations/{pair.conversation}/insights").text
     assert CANARY in pair.owner.post("/search", json={"query": "login"}).text
     assert CANARY in pair.owner.get("/requests/open").text
     assert pair.snapshot()[1] == "intact"

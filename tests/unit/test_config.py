@@ -56,7 +56,7 @@ def test_a_mistake_is_an_error_that_names_it(tmp_path: Path, text: str, said: st
 
 
 def test_a_named_file_that_is_missing_is_an_error() -> None:
-    with pytest.raises(ConfigError, match="does not exist"):
+    with pytest.raises(ConfigError, match="there is no configuration"):
         load_settings({"RECOLLECT_CONFIG": "/nowhere/c.yaml"})
 
 
@@ -74,6 +74,14 @@ def test_places_follow_the_platform() -> None:
     assert Settings().store == ""
 
 
+NAMED: dict[str, object] = {"name": "m", "endpoint": "http://x/v1", "dimension": 3}
+
+
+def test_the_block_of_an_agent_project_may_name_the_model_that_is_configured() -> None:
+    block = {"memory": {"embeddings": {"enabled": True, "model": "m", "dimension": 3}}}
+    assert settings_from({"models": {"embeddings": NAMED}, "agent": block}).models.embeddings.endpoint == "http://x/v1"
+
+
 @pytest.mark.parametrize(
     ("values", "says"),
     [
@@ -81,8 +89,11 @@ def test_places_follow_the_platform() -> None:
         ({"distill": {"context_share": 1e-9}}, "less than a character"),
         ({"distill": {"model_seconds_max": 1e9}}, "model_seconds_max"),
         ({"distill": {"every_turns": 0}}, "every_turns"),
-        ({"agent": {"memory": {"embeddings": {"endpoint": "http://x/v1"}}}}, "model and dimension"),
-        ({"agent": {"memory": {"embeddings": {"endpoint": "ftp://x", "model": "m", "dimension": 3}}}}, "no http address"),
+        ({"models": {"embeddings": {"endpoint": "http://x/v1"}}}, "models.embeddings.name"),
+        ({"models": {"embeddings": {"name": "m", "endpoint": "http://x/v1"}}}, "endpoint and dimension"),
+        ({"models": {"embeddings": {"name": "m", "endpoint": "ftp://x", "dimension": 3}}}, "no http address"),
+        ({"models": {"embeddings": NAMED}, "agent": {"memory": {"embeddings": {"model": "other"}}}}, "leave one out"),
+        ({"models": {"embeddings": NAMED}, "agent": {"memory": {"embeddings": {"dimension": 4}}}}, "leave one out"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(values: dict[str, object], says: str) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.text import cut, fold, shorten, term_text, terms
+from recollect.text import cut, fold, raw_tokens, shorten, term_text, terms
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,11 @@ from recollect.text import cut, fold, shorten, term_text, terms
 )
 def test_terms_of_words_identifiers_and_paths(text: str, expected: list[str]) -> None:
     assert terms(text) == expected
+
+
+@given(st.text("aB9_'.- \t\n\x1c(=\"~", max_size=40))
+def test_the_terms_of_a_text_are_those_of_its_tokens_one_by_one(text: str) -> None:
+    assert terms(text) == [term for token in raw_tokens(text) for term in terms(token)]
 
 
 @given(st.text())

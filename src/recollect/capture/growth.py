@@ -8,9 +8,10 @@ import msgspec
 
 from recollect.capture.messages import read_turns
 from recollect.capture.turns import canonical, char_count
+from recollect.checks import checked_text
 from recollect.errors import InputError
 from recollect.identity import content_hash
-from recollect.limits import ACCESSES_PER_CALL_MAX, INTEGER_MAX, TURN_PARTS_MAX
+from recollect.limits import ACCESSES_PER_CALL_MAX, INTEGER_MAX, NAME_CHARS_MAX, SYMBOLS_MAX, TURN_PARTS_MAX
 from recollect.placing import unplaced
 
 if TYPE_CHECKING:
@@ -22,9 +23,12 @@ if TYPE_CHECKING:
 _replace = msgspec.structs.replace
 
 
-def grown(current: Turn, messages: Sequence[Any], reading: Reading) -> Turn:
+def grown(current: Turn, messages: Sequence[Any], reading: Reading, related: Sequence[str] = ()) -> Turn:
     """Put messages after those of an open turn; results find the calls that wait for them, also those of earlier messages."""
     own = unplaced(current)
+    if related:
+        more = [reading.cleaner.text(checked_text("related", one))[:NAME_CHARS_MAX] for one in related]
+        own = _replace(own, related_artifacts=tuple(dict.fromkeys([*own.related_artifacts, *more]))[:SYMBOLS_MAX])
     if not messages:
         return own
     waiting = [n for n, call in enumerate(own.tool_calls) if call.result is None]
@@ -48,7 +52,8 @@ def _merged(own: Turn, new: Turn, waiting: list[int]) -> Turn:
     for n, answered in zip(waiting, new.tool_calls, strict=False):
         if answered.result is not None:
             touched = _touched(answered.accessed, calls[n].accessed)
-            calls[n] = _replace(calls[n], result=answered.result, status=answered.status, accessed=touched)
+            took = answered.duration_ms if calls[n].duration_ms is None else calls[n].duration_ms
+            calls[n] = _replace(calls[n], result=answered.result, status=answered.status, accessed=touched, duration_ms=took)
     rounds = max((call.iteration for call in calls), default=-1) + 1 - bool(waiting)
     for call in new.tool_calls[len(waiting) :]:
         place = None if call.message_id is None else str(max(int(call.message_id) - 1 + len(own.messages), 0))

@@ -110,6 +110,7 @@ class _Draft:
             call.result, call.has_result = result.content, True
             call.result_hash, call.result_size_bytes = result.content_hash or call.result_hash, result.size_bytes or call.result_size_bytes
             call.timestamp = call.timestamp or result.timestamp
+            call.duration_ms = result.duration_ms if call.duration_ms is None else call.duration_ms
             if result.failed is not None:
                 call.success = not result.failed
 

@@ -342,7 +342,7 @@ def _answer(result: RawResult, reading: Reading) -> _Item:
     """Return a result that a message brought."""
     success = None if result.failed is None else not result.failed
     raw = RawCall(call_id=result.call_id, name="unknown", result=result.content, has_result=True, success=success)
-    raw.result_hash, raw.result_size_bytes = result.content_hash, result.size_bytes
+    raw.result_hash, raw.result_size_bytes, raw.duration_ms = result.content_hash, result.size_bytes, result.duration_ms
     call, _ = _told(raw, reading)
     told = _outcome(raw, call)
     failed = None if told.pop("success", None) is not False else True

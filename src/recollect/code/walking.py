@@ -1,4 +1,4 @@
-"""A folder → its source files, in a stable order, one folder's listing at a time; what Git ignores is left out."""
+"""A folder → its files, in a stable order, one folder's listing at a time; what Git ignores is left out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recollect.code.symbols import SOURCE_BYTES_MAX
 from recollect.limits import PATH_CHARS_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from recollect.code.ignoring import Rules
@@ -52,8 +52,26 @@ class _Folder(NamedTuple):
 def source_files(root: Path, skipped: Skipped | None = None) -> Iterator[SourceFile]:
     """Yield the source files below a folder; symbolic links are not followed, what cannot be read is counted in `skipped`."""
     counted = skipped if skipped is not None else Skipped()
+    for path, entry in project_files(root, counted, wanted=lambda name: language_of(name) is not None):
+        language = language_of(entry.name)
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            counted.files += 1
+            continue
+        if language is not None and stat.S_ISREG(status.st_mode):
+            yield SourceFile(path=path, language=language, size=status.st_size, mtime_ns=status.st_mtime_ns)
+
+
+def project_files(
+    root: Path, skipped: Skipped, *, wanted: Callable[[str], bool], below: str = "", heeds_ignore_files: bool = True
+) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield the path and the entry of all that is no folder and has a wanted name, in the folder `below` the root, slash at its end.
+
+    Ignore files are heeded from the root on; where they cannot be, hidden names are left out in their place.
+    """
     base = root.resolve()
-    waiting = [_listed(base, "", None, counted)]
+    waiting = [_listed(base, "", None, skipped, heeds_ignore_files=heeds_ignore_files)]
     while waiting:
         folder = waiting[-1]
         entry = next(folder.entries, None)
@@ -62,40 +80,34 @@ def source_files(root: Path, skipped: Skipped | None = None) -> Iterator[SourceF
             continue
         path = folder.path + entry.name
         if entry.is_dir(follow_symlinks=False):
-            if entry.name not in FOLDERS_NEVER_WALKED and not (folder.rules is not None and folder.rules.ignores(path + "/")):
-                if len(waiting) < FOLDER_DEPTH_MAX and _is_sayable(path):
-                    waiting.append(_listed(base, path + "/", folder.rules, counted))
-                else:
-                    counted.folders += 1
-        elif (found := _file(entry, path, folder.rules, counted)) is not None:
-            yield found
+            inner = path + "/"
+            if not (inner.startswith(below) or below.startswith(inner)) or entry.name in FOLDERS_NEVER_WALKED or _ignores(folder, inner):
+                continue
+            if len(waiting) < FOLDER_DEPTH_MAX and _is_sayable(path):
+                waiting.append(_listed(base, inner, folder.rules, skipped, heeds_ignore_files=heeds_ignore_files))
+            else:
+                skipped.folders += 1
+        elif path.startswith(below) and wanted(entry.name) and not _ignores(folder, path):
+            if _is_sayable(path):
+                yield path, entry
+            else:
+                skipped.files += 1
 
 
-def _listed(base: Path, path: str, above: Rules | None, counted: Skipped) -> _Folder:
+def _ignores(folder: _Folder, path: str) -> bool:
+    return folder.rules is not None and folder.rules.ignores(path)
+
+
+def _listed(base: Path, path: str, above: Rules | None, skipped: Skipped, *, heeds_ignore_files: bool) -> _Folder:
     try:
         with os.scandir(base / path) as opened:
             entries = sorted(opened, key=lambda entry: entry.name)
     except OSError:
-        counted.folders += 1
+        skipped.folders += 1
         return _Folder(above, iter(()), path)
+    if not heeds_ignore_files:
+        return _Folder(None, iter([entry for entry in entries if not entry.name.startswith(".")]), path)
     return _Folder(rules_of(base, path, {entry.name for entry in entries}, above), iter(entries), path)
-
-
-def _file(entry: os.DirEntry[str], path: str, rules: Rules | None, counted: Skipped) -> SourceFile | None:
-    language = language_of(entry.name)
-    if language is None or (rules is not None and rules.ignores(path)):
-        return None
-    try:
-        status = entry.stat(follow_symlinks=False)
-    except OSError:
-        counted.files += 1
-        return None
-    if not stat.S_ISREG(status.st_mode):
-        return None
-    if not _is_sayable(path):
-        counted.files += 1
-        return None
-    return SourceFile(path=path, language=language, size=status.st_size, mtime_ns=status.st_mtime_ns)
 
 
 def _is_sayable(path: str) -> bool:

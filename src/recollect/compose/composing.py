@@ -223,7 +223,8 @@ class _Composer:
             line = file_line(file) if room > len(file.path) + _FILE_LINE_CHARS_MIN else ""
             if line and len(line) <= room:
                 item = Item(
-                    kind="file", id=file.path, text=line, conversation_id=own, first_turn=file.turn_index, last_turn=file.turn_index,
+                    kind="file", id=file.path, text=line, file_path=file.path, conversation_id=own, first_turn=file.turn_index,
+                    last_turn=file.turn_index,
                     age_seconds=age_of(file.timestamp, self._material.now),
                     reason=f"last touched by {file.tool_name} in turn {file.turn_index}",
                 )  # fmt: skip
@@ -241,7 +242,10 @@ class _Composer:
             return
         for piece in sorted(self._material.code, key=lambda one: one.scope.kind == "variable"):
             scope = piece.scope
-            item = Item(kind="scope", id=scope.id, text="", score=piece.score, reason="the question is about it")
+            item = Item(
+                kind="scope", id=scope.id, text="", file_path=scope.file_path, line_start=piece.line_start, line_end=piece.line_end,
+                score=piece.score, reason="the question is about it",
+            )  # fmt: skip
             if piece.is_gone:
                 self._leave(_left_item("code", item, "it is not in its file any more, or its file is gone"))
                 continue

@@ -25,6 +25,9 @@ class Item(Node, frozen=True, kw_only=True):
     conversation_id: str | None = None
     first_turn: int | None = None
     last_turn: int | None = None
+    file_path: str | None = None
+    line_start: int | None = None
+    line_end: int | None = None
     age_seconds: float | None = None
     score: float | None = None
     reason: str

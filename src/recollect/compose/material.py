@@ -41,6 +41,17 @@ class Material(msgspec.Struct, frozen=True, kw_only=True):
     hits: tuple[Hit, ...] = ()
     retrievers: dict[str, str] = {}
 
+    def before(self, index: int) -> Material:
+        """Return it without a turn of the conversation and what comes after: the one whose prompt is being answered."""
+        own = None if self.info is None else self.info.id
+        return msgspec.structs.replace(
+            self,
+            goal=self.goal if self.goal is not None and self.goal.turn_index < index else None,
+            questions=tuple(one for one in self.questions if one.turn_index < index),
+            recent=tuple(turn for turn in self.recent if turn.index < index),
+            hits=tuple(hit for hit in self.hits if hit.conversation_id != own or hit.turn_index is None or hit.turn_index < index),
+        )
+
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """How much of what: the budget, the share of each section, and how many of each kind at most."""

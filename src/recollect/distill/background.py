@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING
 from recollect.store import open_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from recollect.clock import Clock, Ids
     from recollect.config import Settings
     from recollect.distill.metrics import Metrics
-    from recollect.distill.models import SummaryModel
+    from recollect.distill.models import Writers
+    from recollect.store import Store
 
 _FIRST_LOOK_SECONDS = 1.0  # a program that is over sooner never pays for a worker
 _LOOK_SECONDS = 30.0  # jobs of other processes, and those that wait for another attempt
@@ -24,12 +27,12 @@ _LOOK_SECONDS = 30.0  # jobs of other processes, and those that wait for another
 class Background:
     """Does the jobs of a workspace while the process lives."""
 
-    def __init__(self, settings: Settings, clock: Clock, ids: Ids, metrics: Metrics, model: SummaryModel | None) -> None:
+    def __init__(self, settings: Settings, clock: Clock, ids: Ids, metrics: Metrics, writers: Callable[[Store], Writers]) -> None:
         self._settings = settings
         self._clock = clock
         self._ids = ids
         self._metrics = metrics
-        self._model = model
+        self._writers = writers
         self._asked = threading.Event()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -38,6 +41,10 @@ class Background:
         """Begin to look for jobs, a little later."""
         self._thread = threading.Thread(target=self._run, name="recollect-distill", daemon=True)
         self._thread.start()
+
+    def adopt(self, settings: Settings) -> None:
+        """Work by other settings from the next look on."""
+        self._settings = settings
 
     def wake(self) -> None:
         """Say that there is something to do; returns at once."""
@@ -70,8 +77,9 @@ class Background:
         store = await open_store(self._settings.store, self._settings, clock=self._clock, threads=False)
         try:
             worker = Worker(
-                store, self._settings, self._clock, self._ids, metrics=self._metrics, model=self._model, is_stopped=self._stopped.is_set
-            )
+                store, self._settings, self._clock, self._ids,
+                metrics=self._metrics, writers=self._writers(store), is_stopped=self._stopped.is_set,
+            )  # fmt: skip
             if is_first:
                 await worker.wake_stale()
             await worker.sweep()

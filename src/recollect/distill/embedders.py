@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from recollect.config import Embeddings
-
     Matrix = NDArray[np.float32]
 
 _WEIGHTS = Path(__file__).parent / "weights" / "static256"
@@ -166,15 +164,6 @@ class _Lexicon(dict[str, int]):
 def _grams(term: str) -> list[int]:
     text = f"<{term[:_GRAM_CHARS_MAX]}>"
     return [crc32(text[n : n + size].encode()) for size in _GRAM_SIZES for n in range(max(1, len(text) - size + 1))]
-
-
-def chosen_embedder(chosen: Embeddings) -> Embedder:
-    """Return the embedder that the settings ask for: the one that ships, or a model at an endpoint."""
-    if chosen.endpoint is None:
-        return default_embedder()
-    from recollect.distill.endpoint import EndpointEmbedder  # noqa: PLC0415  only those who name an endpoint need it
-
-    return EndpointEmbedder(chosen)
 
 
 @cache

@@ -87,7 +87,7 @@ def fold_summaries(summaries: Sequence[Summary], actions: Actions, embedder: Sta
     """Summarise summaries, in at most half their characters; what was done is told anew from the graph."""
     candidates: list[_Candidate] = []
     for one in summaries:
-        for text in (*_quoted(one.summary), *((finding, "") for finding in one.key_findings)):
+        for text in (*quoted(one.summary), *((finding, "") for finding in one.key_findings)):
             said, speaker = text
             if said == NOTHING:
                 continue
@@ -214,7 +214,7 @@ def _spoken(said: Sequence[_Candidate]) -> str:
     return " ".join(parts)
 
 
-def _quoted(summary: str) -> list[tuple[str, str]]:
+def quoted(summary: str) -> list[tuple[str, str]]:
     """Take a summary apart again: each sentence with its speaker."""
     found: list[tuple[str, str]] = []
     speaker = ""

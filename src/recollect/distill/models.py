@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -21,6 +21,7 @@ from recollect.text import cut, shorten
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from recollect.distill.embedders import Embedder
     from recollect.model import Summary, Turn
 
 _TURN_CHARS_MAX = 6_000
@@ -30,6 +31,7 @@ _FINDING_CHARS_MAX = 320
 _FINDINGS_MAX = 5
 _TOPICS_MAX = 4
 _TOPIC_CHARS_MAX = 60
+TITLE_CHARS_MAX = 70
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +65,37 @@ class SummaryModel(Protocol):
     async def summarise(self, asked: Asked) -> str:
         """Answer with the JSON of an `Answer`; `ModelError` when it cannot."""
         ...
+
+
+class TitleModel(Protocol):
+    """Something that can name a conversation."""
+
+    async def title(self, text: str) -> str:
+        """Return a title for what a conversation is about; `ModelError` when it cannot."""
+        ...
+
+
+class Writers(NamedTuple):
+    """Who writes summaries and titles, and who makes vectors; None stands for what needs no model of a provider."""
+
+    summaries: SummaryModel | None = None
+    titles: TitleModel | None = None
+    vectors: Embedder | None = None
+
+
+async def titled_by(model: TitleModel, text: str, seconds_max: float) -> str:
+    """Have a model name a conversation; raises `ModelError` for whatever is of no use."""
+    try:
+        async with asyncio.timeout(seconds_max):
+            said = await model.title(text)
+    except TimeoutError as error:
+        msg = f"the model took longer than {seconds_max:g} s for a title"
+        raise ModelError(msg) from error
+    title = shorten(" ".join(said.split()).strip(" .\"'*#"), TITLE_CHARS_MAX)
+    if not title:
+        msg = "the model gave an empty title"
+        raise ModelError(msg)
+    return title
 
 
 async def told_by(model: SummaryModel, asked: Asked, seconds_max: float) -> Told:

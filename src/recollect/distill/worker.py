@@ -16,19 +16,18 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from recollect.distill.actions import Actions
-from recollect.distill.embedders import chosen_embedder, default_embedder
+from recollect.distill.embedders import default_embedder
 from recollect.distill.extractive import AUTHOR, Told, fold_summaries, summarise_turns
 from recollect.distill.keeping import conversation_policy
 from recollect.distill.linking import Linker
-from recollect.distill.models import Asked, summaries_text, told_by, turns_text
+from recollect.distill.models import Writers, titled_by, told_by
 from recollect.distill.plan import Triggers, Window, fold_windows, turn_windows
+from recollect.distill.sources import Sources
 from recollect.distill.telling import title_of
 from recollect.distill.vectors import quantised
-from recollect.errors import ModelError, NotFoundError
+from recollect.errors import ModelError, NotFoundError, SpendingError
 from recollect.identity import content_hash, identity
-from recollect.limits import TURNS_PER_PAGE
 from recollect.model import Summary
-from recollect.placing import checksum
 from recollect.quoting import key_text, summary_text
 from recollect.store.shapes import Embedded, SummarySize, TurnRange
 
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from recollect.config import Settings
     from recollect.distill.embedders import Embedder
     from recollect.distill.metrics import Metrics
-    from recollect.distill.models import SummaryModel
+    from recollect.distill.models import Asked, TitleModel
     from recollect.model import Turn
     from recollect.store import Store
     from recollect.store.shapes import Lease, Unembedded, Vector
@@ -51,9 +50,11 @@ _PASSAGES_PER_PAGE = 512
 _WINDOWS_PER_STEP = 50
 _WINDOWS_AT_ONCE = 10
 _LOOK_SECONDS = 0.25
+_CAPPED_SECONDS = 900.0  # a day ends, and a cap may be raised: looking costs no token
 _TURNS_LINKED = 20
 _ERROR_CHARS_MAX = 300
 _VECTORS_REMEMBERED_MAX = 10_000
+_NO_WRITERS = Writers()
 
 
 class _LeaseLostError(Exception):
@@ -90,8 +91,7 @@ class Worker:
         ids: Ids,
         *,
         metrics: Metrics,
-        embedder: Embedder | None = None,
-        model: SummaryModel | None = None,
+        writers: Writers = _NO_WRITERS,
         is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._is_stopped = is_stopped
@@ -102,9 +102,9 @@ class Worker:
         self._clock = clock
         self._ids = ids
         self._linker = Linker(store, settings.workspace)
+        self._sources = Sources(store, settings.workspace)
         self._metrics = metrics
-        self._embedder = embedder
-        self._model = model
+        self._model, self._titles, self._embedder = writers
         self._held_at = clock.now()
         self._remembered: OrderedDict[tuple[str, str], Vector] = OrderedDict()
 
@@ -116,7 +116,7 @@ class Worker:
     async def sweep(self) -> None:
         """Remove what has expired."""
         swept = await self._store.retention.sweep(self._workspace, self._clock.now())
-        if swept.turns or swept.summaries:
+        if swept.has_removed:
             await self._store.erase()
 
     async def drain(self) -> int:
@@ -141,6 +141,10 @@ class Worker:
             return False
         except NotFoundError:  # the conversation went meanwhile, and its job with it
             return True
+        except SpendingError as error:  # nothing was sent, and nothing is wrong with the job
+            now = self._clock.now()
+            await self._store.jobs.defer(self._workspace, lease, now, str(error)[:_ERROR_CHARS_MAX], _CAPPED_SECONDS)
+            return True
         except Exception as error:  # noqa: BLE001  whatever it was, the job is tried again, and parked with what happened
             said = f"{type(error).__name__}: {error}"[:_ERROR_CHARS_MAX]
             await self._store.jobs.fail(self._workspace, lease, self._clock.now(), said, random.random())  # noqa: S311  jitter
@@ -151,9 +155,9 @@ class Worker:
     async def _done(self, lease: Lease) -> None:
         memory = self._settings.agent.memory
         if lease.kind == "embed":
+            await self._link_newest(lease.conversation_id)
             if memory.embeddings.enabled:
                 await self._embed(lease)
-            await self._link_newest(lease.conversation_id)
         elif lease.kind == "summarize" and self._settings.distill.enabled and memory.summarization.enabled:
             await self._summarise(lease)
 
@@ -171,30 +175,35 @@ class Worker:
     # Vectors
 
     def _chosen_embedder(self) -> Embedder:
-        if self._embedder is None:
-            self._embedder = chosen_embedder(self._settings.agent.memory.embeddings)
-        return self._embedder
+        return self._embedder or default_embedder()
 
     async def _embed(self, lease: Lease) -> None:
+        """Make the vectors that are missing; what is paid for is sent by the batch, so that none of it is lost at the day's cap."""
         embedder = self._chosen_embedder()
-        while True:
-            page = await self._store.derived.unembedded(self._workspace, lease.conversation_id, embedder.name, _PASSAGES_PER_PAGE)
-            if not page:
-                return
-            turns, texts = await self._texts(page)
-            hashes = [content_hash(text) for text in texts]
-            started = time.perf_counter()
-            made = self._vectors(embedder, texts, hashes)
-            vectors = await made if embedder is default_embedder() else await self._held(lease, made)
-            self._metrics.embedded(len(texts), time.perf_counter() - started)
-            embedded = [
-                Embedded(key=one.key, terms=one.passage.terms, text_hash=text_hash, vector=vectors[text_hash])
-                for one, text_hash in zip(page, hashes, strict=True)
-            ]
-            await self._beat(lease)
-            if not await self._store.derived.put_embeddings(self._workspace, embedder.name, embedded, lease):
-                raise _LeaseLostError
-            await self._link(lease.conversation_id, turns)
+        count = _PASSAGES_PER_PAGE if self._embedder is None else self._settings.models.embeddings.batch_size
+        while page := await self._store.derived.unembedded(self._workspace, lease.conversation_id, embedder.name, count):
+            try:
+                await self._embedded(lease, embedder, page)
+            except SpendingError:
+                if count == 1:
+                    raise
+                count //= 2  # what is left of the day may do for fewer
+
+    async def _embedded(self, lease: Lease, embedder: Embedder, page: Sequence[Unembedded]) -> None:
+        turns, texts = await self._texts(page)
+        hashes = [content_hash(text) for text in texts]
+        started = time.perf_counter()
+        made = self._vectors(embedder, texts, hashes)
+        vectors = await made if embedder is default_embedder() else await self._held(lease, made)
+        self._metrics.embedded(len(texts), time.perf_counter() - started)
+        embedded = [
+            Embedded(key=one.key, terms=one.passage.terms, text_hash=text_hash, vector=vectors[text_hash])
+            for one, text_hash in zip(page, hashes, strict=True)
+        ]
+        await self._beat(lease)
+        if not await self._store.derived.put_embeddings(self._workspace, embedder.name, embedded, lease):
+            raise _LeaseLostError
+        await self._link(lease.conversation_id, turns)
 
     async def _link_newest(self, conversation_id: str) -> None:
         """Join the last turns to the code they speak of: they may have been written anew without anything to embed."""
@@ -286,27 +295,15 @@ class Worker:
     async def _written(self, lease: Lease, windows: Sequence[Window]) -> int:
         """Summarise windows of one level, all or none; 0 when what they cover has changed meanwhile."""
         started = time.perf_counter()
-        sources = [source for window in windows for source in window.source_ids]
-        if windows[0].level == 1:
-            turns = await self._store.turns.by_id(self._workspace, sources)
-            unless: dict[str, str | int] = {turn.id: turn.content_hash for turn in turns}
-            asked = [_of_turns(window, turns) for window in windows if len(turns) == len(sources)]
-        else:
-            low = await self._store.derived.summaries_by_id(self._workspace, sources)
-            unless = {one.id: checksum(one) for one in low}
-            asked = [
-                _of_summaries(window, low, await self._actions(lease.conversation_id, window))
-                for window in windows
-                if len(low) == len(sources)
-            ]
+        covered = await self._sources.of(lease.conversation_id, windows)
         summaries = [
             self._summary(lease.conversation_id, window, *await self._told(lease, one), one.turn_count)
-            for window, one in zip(windows, asked, strict=False)
+            for window, one in zip(windows, covered.asked, strict=False)
         ]
         if not summaries:
             return 0
         expiries = await self._expiries(lease.conversation_id, summaries)
-        if not await self._store.derived.put_summaries(self._workspace, summaries, lease=lease, unless=unless, expiries=expiries):
+        if not await self._store.derived.put_summaries(self._workspace, summaries, lease=lease, unless=covered.unless, expiries=expiries):
             await self._beat(lease, surely=True)  # tells a lost lease from a changed turn
             return 0
         self._metrics.summarised(len(summaries), time.perf_counter() - started)
@@ -332,18 +329,13 @@ class Worker:
             return asked.facts, AUTHOR
         return told, self._model.name
 
-    async def _actions(self, conversation_id: str, window: Window) -> Actions:
-        """Return what the tools did in a stretch of turns, read in pages."""
-        actions = Actions()
-        first = window.first_turn
-        while True:
-            span = TurnRange(first=first, last=window.last_turn, limit=TURNS_PER_PAGE)
-            page = await self._store.turns.history(self._workspace, conversation_id, span)
-            for turn in page:
-                actions.add(turn)
-            if len(page) < TURNS_PER_PAGE:
-                return actions
-            first = page[-1].index + 1
+    async def _titled(self, model: TitleModel, lease: Lease, told: str, otherwise: str | None) -> str | None:
+        """Return the title that a model gives a conversation, or another one when it gives none of use."""
+        try:
+            return await self._held(lease, titled_by(model, told, self._settings.distill.model_seconds_max))
+        except ModelError:
+            self._metrics.fell_back()
+            return otherwise
 
     def _summary(self, conversation_id: str, window: Window, told: Told, author: str, turn_count: int) -> Summary:
         own_id = identity("summary", conversation_id, window.level, window.source_ids[0], window.source_ids[-1])
@@ -370,21 +362,12 @@ class Worker:
         first = await self._store.turns.history(self._workspace, conversation_id, TurnRange(limit=1))
         told = _about(shown, recent)
         title = title_of(first, held.conversation.title if held.has_own_title else None)
+        if self._titles is not None:  # once: later words are worth no second call
+            title = held.conversation.title or await self._titled(self._titles, lease, told, title)
         await self._store.conversations.tell(self._workspace, held, title, told, lease)
 
 
 _RECENT_TURNS_MAX = 3
-
-
-def _of_turns(window: Window, turns: Sequence[Turn]) -> Asked:
-    own = [turn for turn in turns if turn.id in window.source_ids]
-    return Asked(level=window.level, text=turns_text(own), facts=summarise_turns(own), turn_count=len(own))
-
-
-def _of_summaries(window: Window, summaries: Sequence[Summary], actions: Actions) -> Asked:
-    own = [one for one in summaries if one.id in window.source_ids]
-    facts = fold_summaries(own, actions)
-    return Asked(level=window.level, text=summaries_text(own), facts=facts, turn_count=sum(one.turn_count for one in own))
 
 
 def _size(summary: Summary) -> SummarySize:

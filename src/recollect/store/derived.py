@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from recollect.identity import content_hash
+from recollect.model import NOT_RECORDED_TAG
 from recollect.placing import checksum
-from recollect.quoting import summary_passages
-from recollect.store.lineage import existing, spans_of
+from recollect.quoting import insight_text, summary_passages
+from recollect.store.lineage import asked_of, existing, spans_of
+from recollect.store.shapes import TurnRange, WordedInsight
+from recollect.text import term_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from recollect.model import Insight, Summary
     from recollect.store.protocol import Engine, Transaction
-    from recollect.store.shapes import Embedded, Lease, Unembedded, Vector
+    from recollect.store.shapes import Embedded, InsightFilter, Lease, Unembedded, Vector
 
 
 class Derived:
@@ -75,13 +79,43 @@ class Derived:
         """Return the summaries of a conversation by level and first turn."""
         return await self._engine.read(workspace, lambda transaction: _summaries(transaction, workspace, conversation_id, level))
 
-    async def put_insights(self, workspace: str, insights: list[Insight]) -> None:
-        """Write insights of conversations; one that exists is replaced."""
-        await self._engine.write(workspace, lambda transaction: _put_insights(transaction, workspace, insights))
+    async def put_insights(
+        self,
+        workspace: str,
+        insights: list[Insight],
+        *,
+        expiries: Mapping[str, datetime] | None = None,
+        if_standing: bool = False,
+        made_of: Sequence[str] = (),
+    ) -> bool:
+        """Write insights of conversations; one that exists is replaced. Those with an expiry are gone from that moment on.
+
+        `if_standing` writes nothing, and the answer is False, when the turns that one tells of are not as its fingerprint
+        says any more, a summary that it was made of is gone, or its conversation takes nothing more: what was forgotten
+        meanwhile does not come back as an insight.
+        """
+        return await self._engine.write(
+            workspace,
+            lambda transaction: _put_insights(transaction, workspace, insights, expiries or {}, made_of if if_standing else None),
+        )
 
     async def insights(self, workspace: str, conversation_id: str) -> list[Insight]:
         """Return the insights of a conversation, oldest first."""
         return await self._engine.read(workspace, lambda transaction: _insights(transaction, workspace, conversation_id))
+
+    async def find_insights(self, workspace: str, where: InsightFilter, limit: int) -> list[Insight]:
+        """Return insights, newest first."""
+        return await self._engine.read(workspace, lambda transaction: transaction.derived.find_insights(where, limit))
+
+    async def insights_having(self, workspace: str, where: InsightFilter, terms: Sequence[str], limit: int) -> list[WordedInsight]:
+        """Return insights that have one of some terms, the most promising first."""
+        if not terms:
+            return []
+        return await self._engine.read(workspace, lambda transaction: transaction.derived.insights_having(where, list(terms), limit))
+
+    async def fingerprint(self, workspace: str, conversation_id: str) -> tuple[str, int]:
+        """Return the fingerprint of a conversation's turns as they are now, and the index of the last, -1 when there is none."""
+        return await self._engine.read(workspace, lambda transaction: _fingerprint(transaction, workspace, conversation_id, None))
 
 
 async def _put_summaries(
@@ -141,10 +175,32 @@ async def _summaries(transaction: Transaction, workspace: str, conversation_id: 
     return await transaction.derived.summaries(conversation_id, level)
 
 
-async def _put_insights(transaction: Transaction, workspace: str, insights: list[Insight]) -> None:
+async def _put_insights(
+    transaction: Transaction, workspace: str, insights: list[Insight], expiries: Mapping[str, datetime], made_of: Sequence[str] | None
+) -> bool:
     for insight in insights:
-        await existing(transaction, workspace, insight.conversation_id)
-        await transaction.derived.put_insight(insight, checksum(insight))
+        held = await existing(transaction, workspace, insight.conversation_id)
+        if made_of is None:
+            continue
+        now, _ = await _fingerprint(transaction, workspace, insight.conversation_id, insight.last_turn)
+        standing = len(await transaction.derived.summaries_by_id(list(made_of))) if made_of else 0
+        if now != insight.source_hash or standing < len(made_of) or NOT_RECORDED_TAG in held.conversation.tags:
+            return False
+    for insight in insights:
+        worded = WordedInsight(insight, term_text(insight_text(insight)), checksum(insight))
+        await transaction.derived.put_insight(worded, expiries.get(insight.id))
+    return True
+
+
+async def _fingerprint(transaction: Transaction, workspace: str, conversation_id: str, last: int | None) -> tuple[str, int]:
+    """Hash what the turns of a history say, up to one of them."""
+    said: list[str] = []
+    newest = -1
+    for span in asked_of(await spans_of(transaction, workspace, conversation_id), TurnRange(last=last)):
+        for turn in await transaction.turns.outline(span):
+            said.append(f"{turn.index} {turn.content_hash}")
+            newest = turn.index
+    return content_hash("\n".join(said)), newest
 
 
 async def _insights(transaction: Transaction, workspace: str, conversation_id: str) -> list[Insight]:

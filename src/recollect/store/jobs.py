@@ -63,7 +63,13 @@ class Jobs:
         seconds = min(BACK_OFF_SECONDS * 4**lease.attempts, BACK_OFF_SECONDS_MAX) * (0.5 + chance)
         parked = lease.attempts + 1 >= ATTEMPTS_MAX
         due_at = now + timedelta(seconds=seconds)
-        await self._engine.write(workspace, lambda transaction: transaction.jobs.fail(lease, due_at, error, parked=parked))
+        attempts = lease.attempts + 1
+        await self._engine.write(workspace, lambda transaction: transaction.jobs.fail(lease, due_at, error, attempts, parked=parked))
+
+    async def defer(self, workspace: str, lease: Lease, now: datetime, reason: str, seconds: float) -> None:
+        """Let a job wait that cannot be done now and that nothing is wrong with: it counts no attempt, and is never parked."""
+        due_at, attempts = now + timedelta(seconds=seconds), max(lease.attempts, 1)  # one that was never tried is due at once
+        await self._engine.write(workspace, lambda transaction: transaction.jobs.fail(lease, due_at, reason, attempts, parked=False))
 
     async def listed(self, workspace: str) -> list[Job]:
         """Return every job, the longest due first."""

@@ -1,4 +1,4 @@
-"""What a store keeps for a while only, by query: what expires, and requests that come in pieces."""
+"""What a store keeps beside the graph, by query: what expires, requests that come in pieces, what models spent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from recollect.answers import ModelSpending
+    from recollect.model import ModelCall
 
 
 class RetentionRows(Protocol):
@@ -31,8 +34,20 @@ class RetentionRows(Protocol):
         """Delete summaries; those that fold them stay until their own time is over."""
         ...
 
+    async def insights(self, now: datetime) -> list[tuple[str, str]]:
+        """Return the insights that have expired."""
+        ...
+
+    async def insights_before(self, moment: datetime, project_ids: tuple[str, ...] | None) -> list[tuple[str, str]]:
+        """Return the insights that were made before a moment."""
+        ...
+
+    async def delete_insights(self, insight_ids: list[str]) -> None:
+        """Delete insights."""
+        ...
+
     async def expiries(self, conversation_id: str) -> dict[str, datetime]:
-        """Return when the summaries of a conversation expire; those that never do are left out."""
+        """Return when the summaries and insights of a conversation expire; those that never do are left out."""
         ...
 
 
@@ -69,4 +84,20 @@ class RequestRows(Protocol):
 
     async def idle(self, before: datetime) -> list[str]:
         """Return the requests to which nothing came since a moment, the oldest first."""
+        ...
+
+
+class SpendingRows(Protocol):
+    """What models were asked and spent, by query."""
+
+    async def put(self, call: ModelCall) -> None:
+        """Write a call down; the same id again changes nothing."""
+        ...
+
+    async def tokens(self, use: str, since: datetime) -> int:
+        """Count the tokens, in and out, that a use has spent since a moment, that moment included."""
+        ...
+
+    async def totals(self, since: datetime | None) -> list[ModelSpending]:
+        """Return what was spent since a moment, or ever, by use and model."""
         ...

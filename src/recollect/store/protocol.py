@@ -18,8 +18,8 @@ that branches still show over to one of them, under ids that follow from it, unl
 silently.
 
 What this means is written once, in the facets (`conversations`, `turns`, `searching`, `derived`, `coding`, `jobs`, `tracing`,
-`retention`, `requests`, `audit`). A backend is an `Engine` that runs units of work, and a `Transaction` of ten groups of queries with
-their row mapping; it decides nothing.
+`retention`, `requests`, `spending`, `audit`). A backend is an `Engine` that runs units of work, and a `Transaction` of
+eleven groups of queries with their row mapping; it decides nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from recollect.answers import AccessedFile, Damage, Stats
     from recollect.model import ConversationInfo, Insight, Job, JobKind, Passage, Project, Summary
     from recollect.store.coded import CodeRows
-    from recollect.store.keeping import RequestRows, RetentionRows
+    from recollect.store.keeping import RequestRows, RetentionRows, SpendingRows
     from recollect.store.recording import Situation
     from recollect.store.shapes import (
         Advance,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         Embedded,
         HashRecord,
         Held,
+        InsightFilter,
         Lease,
         Link,
         PlacedCall,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         TurnSize,
         Unembedded,
         Vector,
+        WordedInsight,
     )
     from recollect.store.traced import TraceRows
 
@@ -224,12 +226,20 @@ class DerivedRows(Protocol):
         """Return summaries by level, first turn and id."""
         ...
 
-    async def put_insight(self, insight: Insight, checksum: int) -> None:
+    async def put_insight(self, insight: WordedInsight, expires_at: datetime | None) -> None:
         """Write an insight, in the place of one with its id."""
         ...
 
     async def insights(self, conversation_id: str) -> list[Insight]:
         """Return insights, oldest first, then by id."""
+        ...
+
+    async def find_insights(self, where: InsightFilter, limit: int) -> list[Insight]:
+        """Return insights, newest first, then by id."""
+        ...
+
+    async def insights_having(self, where: InsightFilter, terms: list[str], limit: int) -> list[WordedInsight]:
+        """Return insights that have one of some terms, those with the most of what is rare first; the filter comes before the rank."""
         ...
 
 
@@ -264,7 +274,7 @@ class JobRows(Protocol):
         """Let somebody else do a job that is held."""
         ...
 
-    async def fail(self, lease: Lease, due_at: datetime, error: str, *, parked: bool) -> None:
+    async def fail(self, lease: Lease, due_at: datetime, error: str, attempts: int, *, parked: bool) -> None:
         """Let a job that is held wait, or park it, with the error it met."""
         ...
 
@@ -342,6 +352,11 @@ class Transaction(Protocol):
     @property
     def requests(self) -> RequestRows:
         """Requests that come in pieces."""
+        ...
+
+    @property
+    def spending(self) -> SpendingRows:
+        """What models were asked and spent."""
         ...
 
     @property

@@ -11,12 +11,14 @@ import msgspec
 
 from recollect.errors import ConflictError, InputError
 from recollect.model import Turn
-from recollect.placing import Head, place_turn, place_turns
+from recollect.placing import Head, outline, place_turn, place_turns
 from recollect.store.shapes import Span
 from recollect.text import shorten
 
 if TYPE_CHECKING:
-    from recollect.store.shapes import Held, Link, Recording
+    from collections.abc import Sequence
+
+    from recollect.store.shapes import Held, Link, Recording, TurnOutline
 
 _replace = msgspec.structs.replace
 _LAST_MESSAGE_CHARS_MAX = 200
@@ -77,6 +79,13 @@ def plan(situation: Situation, recording: Recording) -> Plan:
         head = _replace(head, next_index=recording.truncate_from, next_sequence=situation.cut_sequence)
         return Plan(status="replaced", truncate_from=recording.truncate_from, insert=tuple(place_turns(turns, head)))
     return Plan(status="created", insert=tuple(place_turns(turns, head)))
+
+
+def is_apart(newest: Sequence[TurnOutline], turn: Turn, request_id: str | None) -> bool:
+    """Tell whether a single turn surely continues nothing, from the newest two turns of a history; people repeat themselves."""
+    words = tuple(outline(turn.messages)[:1])
+    others = [one for one in newest if request_id is None or one.request_id != request_id]
+    return others[-1].said[:1] != words if others else len(newest) <= 1
 
 
 def _kept(turn: Turn, head: Head) -> Turn:

@@ -77,7 +77,10 @@ async def forget_before(transaction: Transaction, moment: datetime, project_ids:
     await _delete(transaction, [turn_id for turn_id, _ in old])
     told = await transaction.retention.told_before(moment, project_ids)  # of turns that have expired since
     await transaction.retention.delete_summaries([summary_id for summary_id, _ in told])
+    found = await transaction.retention.insights_before(moment, project_ids)  # made of turns that were there before, too
+    await transaction.retention.delete_insights([insight_id for insight_id, _ in found])
     emptied = await settle(transaction, [conversation_id for _, conversation_id in (*old, *told)])
+    emptied += await _drop_emptied(transaction, [conversation_id for _, conversation_id in found])
     return Forgotten(conversations=emptied, turns=len(old))
 
 
@@ -96,14 +99,18 @@ async def remove_turns(transaction: Transaction, turn_ids: list[str]) -> int:
 
 
 async def sweep(transaction: Transaction, now: datetime) -> Swept:
-    """Remove what has expired: turns with all that hangs from them but summaries, and summaries whose own time is over."""
+    """Remove what has expired: turns with all that hangs from them but what was made of them, and that when its own time is over."""
     turns, summaries = await transaction.retention.turns(now), await transaction.retention.summaries(now)
     if turns:
         await _delete(transaction, [turn_id for turn_id, _ in turns], keep_summaries=True)
     if summaries:
         await transaction.retention.delete_summaries([summary_id for summary_id, _ in summaries])
+    insights = await transaction.retention.insights(now)
+    if insights:
+        await transaction.retention.delete_insights([insight_id for insight_id, _ in insights])
     emptied = await settle(transaction, [owner for _, owner in (*turns, *summaries)])
-    return Swept(conversations=emptied, turns=len(turns), summaries=len(summaries))
+    emptied += await _drop_emptied(transaction, [owner for _, owner in insights])
+    return Swept(conversations=emptied, turns=len(turns), summaries=len(summaries), insights=len(insights))
 
 
 async def settle(transaction: Transaction, owners: Iterable[str]) -> int:
@@ -123,6 +130,15 @@ async def settle(transaction: Transaction, owners: Iterable[str]) -> int:
         emptied += await _drop_empty(transaction, await transaction.conversations.held(one.conversation.id))
     await transaction.conversations.drop_unused(sorted({one.conversation.project_id for _, one in depths.values()}))
     return emptied
+
+
+async def _drop_emptied(transaction: Transaction, owners: Iterable[str]) -> int:
+    """Remove those of some conversations that hold nothing any more; returns how many. Nothing else of them was told of what went."""
+    held = [one for one in [await transaction.conversations.held(owner) for owner in dict.fromkeys(owners)] if one is not None]
+    dropped = sum([await _drop_empty(transaction, one) for one in held])
+    if dropped:
+        await transaction.conversations.drop_unused(sorted({one.conversation.project_id for one in held}))
+    return dropped
 
 
 async def drop_empty(transaction: Transaction, conversation_id: str) -> None:
@@ -149,4 +165,5 @@ async def _is_empty(transaction: Transaction, held: Held) -> bool:
     own_id = held.conversation.id
     if held.conversation.turn_count or NOT_RECORDED_TAG in held.conversation.tags or await transaction.requests.is_open(own_id):
         return False
-    return not (await transaction.derived.summaries(own_id, None) or await transaction.conversations.branches(own_id))
+    told = await transaction.derived.summaries(own_id, None) or await transaction.derived.insights(own_id)
+    return not (told or await transaction.conversations.branches(own_id))

@@ -35,7 +35,7 @@ class Retention:
         return _sum(swept, _in_passing.pop((self._engine.url, workspace), Swept()))
 
     async def expiries(self, workspace: str, conversation_id: str) -> dict[str, datetime]:
-        """Return when the summaries of a conversation expire; those that never do are left out."""
+        """Return when the summaries and insights of a conversation expire; those that never do are left out."""
         return await self._engine.read(workspace, lambda transaction: transaction.retention.expiries(conversation_id))
 
 
@@ -45,7 +45,10 @@ _in_passing: dict[tuple[str, str], Swept] = {}
 
 def _sum(one: Swept, other: Swept) -> Swept:
     return Swept(
-        conversations=one.conversations + other.conversations, turns=one.turns + other.turns, summaries=one.summaries + other.summaries
+        conversations=one.conversations + other.conversations,
+        turns=one.turns + other.turns,
+        summaries=one.summaries + other.summaries,
+        insights=one.insights + other.insights,
     )
 
 
@@ -100,7 +103,7 @@ class Fresh:
         return soonest is not None and soonest <= now
 
     def _count(self, workspace: str, swept: Swept) -> None:
-        if swept.turns or swept.summaries:
+        if swept.has_removed:
             known = _in_passing.get((self.url, workspace), Swept())
             _in_passing[self.url, workspace] = _sum(known, swept)
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from recollect.model import ConversationInfo, ConversationStatus, JobKind, Passage, PassagePart, Summary, Turn
+from recollect.model import ConversationInfo, ConversationStatus, Insight, JobKind, Passage, PassagePart, Summary, Turn
 
 
 class ConversationFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +59,22 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     status: Literal["created", "unchanged", "replaced", "moved", "skipped"]
     turns: tuple[Turn, ...] = ()
+
+
+class InsightFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which insights: every given condition must hold."""
+
+    conversation_id: str | None = None
+    project_ids: tuple[str, ...] | None = None
+    kind: str | None = None
+
+
+class WordedInsight(msgspec.Struct, frozen=True):
+    """An insight with the terms it is found by, and its checksum."""
+
+    insight: Insight
+    terms: str
+    checksum: int
 
 
 class TurnRange(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""A store: ten facets over one engine, and an end."""
+"""A store: eleven facets over one engine, and an end."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from recollect.store.jobs import Jobs
 from recollect.store.requests import Requests
 from recollect.store.retention import Retention
 from recollect.store.searching import Searching
+from recollect.store.spending import Spending
 from recollect.store.tracing import Tracing
 from recollect.store.turns import Turns
 
@@ -32,6 +33,7 @@ class Store:
         self.jobs = Jobs(engine)
         self.retention = Retention(engine)
         self.requests = Requests(engine)
+        self.spending = Spending(engine)
         self.trace = Tracing(engine)
         self.audit = Audit(engine)
 

@@ -12,7 +12,7 @@ from recollect.placing import checksum, place_turn, unplaced
 from recollect.store.conversations import create
 from recollect.store.integrity import in_order, intact
 from recollect.store.lineage import asked_of, counted_anew, counted_below, existing, not_found, spans_of
-from recollect.store.recording import checked_span, last_message, plan
+from recollect.store.recording import checked_span, is_apart, last_message, plan
 from recollect.store.removal import forget_before, remove, remove_turns
 from recollect.store.shapes import Advance, Draft, Outcome, Outline, PlacedCall, Recording, Span, StoredTurn, TurnOutline, TurnRange
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from recollect.answers import AccessedFile, Forgotten
     from recollect.model import ConversationInfo, Project, Turn
     from recollect.store.protocol import Engine, Transaction
+    from recollect.store.recording import Situation
     from recollect.store.shapes import CallFilter, Held, Question, TurnSize
 
 _replace = msgspec.structs.replace
@@ -37,6 +38,17 @@ class Turns:
     async def record(self, workspace: str, conversation_id: str, recording: Recording, at: datetime) -> Outcome:
         """Record turns, whole and once; `NotFoundError` when there is no such conversation."""
         return await self._engine.write(workspace, lambda transaction: _record(transaction, workspace, conversation_id, recording, at))
+
+    async def record_apart(
+        self, workspace: str, conversation: ConversationInfo, project: Project | None, recording: Recording, at: datetime
+    ) -> Outcome | None:
+        """Record one turn that continues nothing; None, and nothing is written, when the history has to be read to know that.
+
+        A conversation that is missing begins with it, in the project that is given; `NotFoundError` when none is.
+        """
+        return await self._engine.write(
+            workspace, lambda transaction: _record_apart(transaction, workspace, conversation, project, recording, at)
+        )
 
     async def rewrite(self, workspace: str, draft: Draft, was: str, at: datetime) -> Turn | None:
         """Replace a turn in its place, if its content hash is still `was`; None when it has changed or gone.
@@ -106,6 +118,28 @@ async def _record(transaction: Transaction, workspace: str, conversation_id: str
     situation = await transaction.turns.situation(conversation_id, recording.request_id, recording.truncate_from)
     if situation is None:
         raise not_found(workspace, conversation_id)
+    return await _carried_out(transaction, workspace, situation, recording, at)
+
+
+async def _record_apart(
+    transaction: Transaction, workspace: str, conversation: ConversationInfo, project: Project | None, recording: Recording, at: datetime
+) -> Outcome | None:
+    situation = await transaction.turns.situation(conversation.id, recording.request_id, None)
+    if situation is None:
+        if project is None:
+            raise not_found(workspace, conversation.id)
+        await create(transaction, conversation, project, inherits=True)
+        return await _record(transaction, workspace, conversation.id, recording, at)
+    inherits, is_begun = situation.inherited_to >= 0, situation.head.next_index > 0
+    spans = await spans_of(transaction, workspace, conversation.id) if inherits else [Span(conversation_id=conversation.id)]
+    newest = await _outlined(transaction, spans, TurnRange(limit=2, newest=True)) if is_begun else []
+    if not is_apart(newest, recording.drafts[0].turn, recording.request_id):
+        return None
+    return await _carried_out(transaction, workspace, situation, recording, at)
+
+
+async def _carried_out(transaction: Transaction, workspace: str, situation: Situation, recording: Recording, at: datetime) -> Outcome:
+    conversation_id = situation.head.conversation_id
     decided = plan(situation, recording)
     if decided.status in {"unchanged", "moved", "skipped"}:
         return Outcome(status=decided.status, turns=decided.insert)
@@ -236,13 +270,18 @@ async def _by_id(transaction: Transaction, turn_ids: list[str]) -> list[Turn]:
 
 async def _outline(transaction: Transaction, workspace: str, conversation_id: str, asked: TurnRange) -> Outline:
     held = await existing(transaction, workspace, conversation_id)
+    found = await _outlined(transaction, await spans_of(transaction, workspace, conversation_id), asked)
+    return Outline(next_index=held.next_index, next_sequence=held.next_sequence, turns=tuple(found))
+
+
+async def _outlined(transaction: Transaction, spans: list[Span], asked: TurnRange) -> list[TurnOutline]:
     found: list[TurnOutline] = []
-    for span in asked_of(await spans_of(transaction, workspace, conversation_id), asked):
+    for span in asked_of(spans, asked):
         limit = None if asked.limit is None else asked.limit - len(found)
         if limit is None or limit > 0:
             part = await transaction.turns.outline(_replace(span, limit=limit))
             found = [*part, *found] if asked.newest else [*found, *part]
-    return Outline(next_index=held.next_index, next_sequence=held.next_sequence, turns=tuple(found))
+    return found
 
 
 async def _sizes(transaction: Transaction, workspace: str, conversation_id: str) -> list[TurnSize]:

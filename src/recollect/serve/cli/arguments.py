@@ -227,6 +227,32 @@ def _scopes(parser: Parser) -> None:
     _where(parser)
 
 
+def _chat(parser: Parser) -> None:
+    parser.add_argument("message", nargs="*", metavar="MESSAGE", help="answer this and end; - is what comes in a pipe")
+    parser.add_argument("--cwd", default=".", metavar="D", help="the directory to work in (default: this one)")
+    parser.add_argument("--resume", nargs="?", const="", metavar="ID", help="go on with this conversation, or one of the directory's")
+    parser.add_argument("--write", action="store_true", help="let the agent write and edit files below the project's root")
+    parser.add_argument("--run", action="store_true", help="let the agent run commands, which are not confined")
+    parser.add_argument("--offline", action="store_true", help="without a model: answers come from memory alone")
+
+
+def _init(parser: Parser) -> None:
+    parser.add_argument("directory", metavar="DIR", help="the folder to write to, which is made if it is missing")
+
+
+def _analyze(parser: Parser) -> None:
+    parser.add_argument("id", nargs="*", metavar="ID", help="these conversations (default: those that changed last)")
+    _where(parser)
+    parser.add_argument("--task", metavar="TEXT", help="what to look for")
+    parser.add_argument("--schema", metavar="FILE", help="a JSON schema that the insights have to fit; it needs a model")
+    parser.add_argument("--concurrency", type=_whole, default=4, metavar="N", help="so many at once are asked of a model (default 4)")
+    parser.add_argument("--again", action="store_true", help="also those that have not changed since")
+    parser.add_argument("--show", action="store_true", help="only show what was found before")
+    parser.add_argument("--search", metavar="WORDS", help="as --show, what comes closest to some words first")
+    parser.add_argument("--kind", metavar="K", help="with --show or --search: only insights of this kind")
+    _limit(parser, 50, "conversations, or insights that are shown")
+
+
 def _verify(parser: Parser) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="a message, turn, tool call or file; without it the whole store is checked")
     parser.add_argument("--content", metavar="FILE", help="what it should say; - is standard input")
@@ -240,6 +266,10 @@ def _copy(parser: Parser) -> None:
 def _distill(parser: Parser) -> None:
     parser.add_argument("--wait", action="store_true", help="do it here and now (default: say what waits)")
     parser.add_argument("--rebuild", action="store_true", help="delete all summaries and vectors, and make them again under the same ids")
+    parser.add_argument("--rewrite", action="store_true", help="have the model of models.summaries rewrite extractive summaries")
+    parser.add_argument("--budget-tokens", type=_whole, metavar="N", help="with --rewrite: stop before more tokens are spent")
+    parser.add_argument("--conversation", metavar="ID", help="with --rewrite: only those of a conversation")
+    parser.add_argument("--project", metavar="P", help="with --rewrite: only those of a project")
 
 
 def _worker(parser: Parser) -> None:
@@ -269,6 +299,10 @@ def _config(parser: Parser) -> None:
 
 def _demo(parser: Parser) -> None:
     parser.add_argument("--serve", action="store_true", help="serve the tour's memory over HTTP afterwards, until it is stopped")
+
+
+def _stats(parser: Parser) -> None:
+    parser.add_argument("--models", action="store_true", help="what models were asked and spent instead")
 
 
 def _nothing(_: Parser) -> None:
@@ -301,6 +335,9 @@ COMMANDS: dict[str, Command] = {
     "checkpoints": Command("show the timeline of checkpoints, and what changed between them", _checkpoints, "audit:checkpoints"),
     "index": Command("read the functions, classes and methods of a project's code", _index, "code:index"),
     "scopes": Command("show the symbols of a name, and the conversations about them", _scopes, "code:scopes"),
+    "chat": Command("talk with an agent that remembers", _chat, "chat:chat"),
+    "init": Command("write a starter project: an agent with memory and tools, an example, a test", _init, "init:init"),
+    "analyze": Command("find out what was learned in conversations, or show it", _analyze, "analyze:analyze"),
     "verify": Command("check a content, or the whole store", _verify, "state:verify"),
     "copy": Command("copy a whole store into another, all workspaces or the one that is named", _copy, "copy:copy"),
     "summarize": Command("summarise what is due in a conversation, and show it", _id, "distill:summarize"),
@@ -309,7 +346,7 @@ COMMANDS: dict[str, Command] = {
     "sweep": Command("remove what has expired, and close requests that were never finalized", _nothing, "state:sweep"),
     "serve": Command("serve the memory over HTTP, until it is stopped", _serve, "serve:serve"),
     "token": Command("create, list or revoke a token of the HTTP door", _token, "tokens:token"),
-    "stats": Command("say how much is remembered", _nothing, "state:stats"),
+    "stats": Command("say how much is remembered", _stats, "state:stats"),
     "doctor": Command("say whether everything is in order", _nothing, "state:doctor"),
     "config": Command("say where settings come from", _config, "state:config"),
     "demo": Command("take a short guided tour in a fresh file", _demo, "demo:demo"),

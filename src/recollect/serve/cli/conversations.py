@@ -9,7 +9,6 @@ import msgspec
 
 from recollect.answers import to_json
 from recollect.capture.clean import parse_json
-from recollect.capture.recorded import Said
 from recollect.clock import from_iso
 from recollect.errors import InputError
 from recollect.serve.cli.output import age, complain, count, one_line, print_json, safe, styled, table, width, wrapped
@@ -172,6 +171,8 @@ async def record(memory: Memory, options: Namespace) -> int:
     if messages is not None and not isinstance(messages, list):
         msg = f"{'standard input' if options.messages == '-' else options.messages} holds no JSON list of messages"
         raise InputError(msg)
+    from recollect.capture.recorded import Said  # noqa: PLC0415  those who list read no payloads
+
     said = Said(user=options.user, assistant=options.assistant, request_id=options.request_id)
     result, notes = await conversation.submit(said, messages, replace=options.replace, on_edit=options.on_edit)
     if wants_json(options):

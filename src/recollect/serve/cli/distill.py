@@ -6,13 +6,16 @@ import asyncio
 import signal
 from typing import TYPE_CHECKING
 
-from recollect.serve.cli.output import count, print_json, safe
+from recollect.answers import to_json
+from recollect.errors import InputError, SpendingError
+from recollect.serve.cli.output import Progress, complain, count, print_json, safe
 from recollect.serve.cli.session import command, conversation_of, wants_json
 from recollect.serve.cli.summaries import show_summaries
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from recollect.answers import Rewritten
     from recollect.memory import Memory
 
 _LOOK_SECONDS = 2.0
@@ -20,12 +23,17 @@ _LOOK_SECONDS = 2.0
 
 @command
 async def distill(memory: Memory, options: Namespace) -> int:
-    """Do what is due, or say what waits."""
+    """Do what is due, or say what waits; before that, have a model rewrite what is extractive, if that is asked for."""
+    rewritten = await _rewritten(memory, options) if _wants_rewriting(options) else None
+    code = 0 if rewritten is None else _code(rewritten)
     done = await memory.distill(wait=True, rebuild=options.rebuild) if options.wait or options.rebuild else 0
     stats = await memory.stats()
     if wants_json(options):
-        print_json({"done": done, "jobs": stats.jobs, "summaries": stats.summaries, "passages": stats.passages, "embedded": stats.embedded})
-        return 0
+        waits = {"done": done, "jobs": stats.jobs, "summaries": stats.summaries, "passages": stats.passages, "embedded": stats.embedded}
+        print_json(waits if rewritten is None else {"rewrite": to_json(rewritten), **waits})
+        return code
+    if rewritten is not None:
+        print(_told(rewritten))
     waiting = stats.jobs.get("ready", 0) + stats.jobs.get("running", 0)
     levels = ", ".join(f"{number:,} of level {level}" for level, number in stats.summaries.items()) or "none"
     print(f"{count(done, 'job')} done, {waiting:,} waiting, {stats.jobs.get('parked', 0):,} parked")
@@ -35,7 +43,45 @@ async def distill(memory: Memory, options: Namespace) -> int:
             print(safe(f"{job.state} {job.kind} of {job.conversation_id[:8]} after {count(job.attempts, 'attempt')}: {job.error}"))
     if waiting and not options.wait:
         print("`recollect distill --wait` does it now; a process that opens the memory does it in the background")
-    return 0
+    return code
+
+
+def _wants_rewriting(options: Namespace) -> bool:
+    given = [name for name in ("budget_tokens", "conversation", "project") if getattr(options, name) is not None]
+    if given and not options.rewrite:
+        msg = f"--{given[0].replace('_', '-')} says what to rewrite: give --rewrite, too"
+        raise InputError(msg)
+    if options.rewrite and options.rebuild:
+        msg = "--rebuild deletes what --rewrite would rewrite: give one of them"
+        raise InputError(msg)
+    return bool(options.rewrite)
+
+
+async def _rewritten(memory: Memory, options: Namespace) -> Rewritten:
+    named = None if options.conversation is None else (await conversation_of(memory, options.conversation)).id
+    progress = Progress("summaries rewritten")
+    done = await memory.rewrite(conversation=named, project=options.project, budget_tokens=options.budget_tokens, progress=progress.at)
+    progress.end()
+    if done.stopped is not None:
+        complain(f"stopped after {_summaries(done.rewritten)}: {done.stopped}")
+    return done
+
+
+def _told(done: Rewritten) -> str:
+    told = f"{_summaries(done.rewritten)} rewritten for {count(done.tokens, 'token')}"
+    refused = f"; {done.refused:,} stayed extractive, because the model's answer was of no use" if done.refused else ""
+    left = f"; {done.left:,} left, whose turns are gone or changed meanwhile" if done.left else ""
+    return told + refused + left
+
+
+def _summaries(number: int) -> str:
+    return f"{number:,} {'summary' if number == 1 else 'summaries'}"
+
+
+def _code(done: Rewritten) -> int:
+    if done.is_capped:
+        return SpendingError.exit_code
+    return 1 if done.refused and not done.rewritten else 0
 
 
 @command

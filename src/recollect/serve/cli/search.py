@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recollect.errors import InputError
+from recollect.quoting import insight_text
 from recollect.recall.asking import asked_of
 from recollect.serve.cli.output import age, count, marked, one_line, print_json, safe, styled, width
 from recollect.serve.cli.session import command, conversation_of, wants_json
@@ -95,6 +96,9 @@ async def similar(memory: Memory, options: Namespace) -> int:
         print(styled(head, "cyan"))
         told = info.summary or one.hit.answer or one.hit.question
         print(" " * _INDENT + marked(one_line(safe(told), width() - _INDENT), wanted))
+        for insight in one.learned:
+            text = " · ".join(insight_text(insight).splitlines())
+            print(" " * _INDENT + f"{'learned':<{_NAME + 2}}" + marked(one_line(safe(text), width() - _INDENT - _NAME - 2), wanted))
     print(styled(f"{count(len(found), 'conversation')} shown", "dim"))
     return 0 if found else 1
 

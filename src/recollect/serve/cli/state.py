@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 from pathlib import Path
@@ -12,7 +13,7 @@ import msgspec
 from recollect import __version__
 from recollect.answers import to_json
 from recollect.checks import masked
-from recollect.config import config_path, load_settings
+from recollect.config import config_path, load_settings, model_uses
 from recollect.errors import InputError, RecollectError
 from recollect.serve.cli.output import Progress, count, print_json, safe, size, styled
 from recollect.serve.cli.session import command, read_file, wants_json, with_memory
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from recollect.answers import Stats
+    from recollect.config import Settings
     from recollect.memory import Memory
 
 _FREE_BYTES_MIN = 100 * 1024 * 1024
@@ -29,12 +31,32 @@ _FREE_BYTES_MIN = 100 * 1024 * 1024
 @command
 async def stats(memory: Memory, options: Namespace) -> int:
     """Say how much is remembered."""
+    if options.models:
+        return await _model_stats(memory, options)
     counted = await memory.stats()
     if wants_json(options):
         print_json(counted)
     else:
         for name, value in _told(counted):
             print(f"{name:<14} {value}")
+    return 0
+
+
+async def _model_stats(memory: Memory, options: Namespace) -> int:
+    """Say what models were asked and spent, today and in all."""
+    midnight = memory.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    today, in_all = await memory.spending(since=midnight), await memory.spending()
+    if wants_json(options):
+        print_json({"today": to_json(today), "in_all": to_json(in_all)})
+        return 0
+    if not in_all:
+        print("no model was ever asked")
+    for period, spent in (("today", today), ("in all", in_all)):
+        for one in spent:
+            cost = "" if one.cost is None else f", cost {one.cost:,.4f}"
+            failed = f" ({one.failures:,} failed)" if one.failures else ""
+            tokens = f"{one.input_tokens:,} tokens in, {one.output_tokens:,} out"
+            print(safe(f"{period:<7} {one.use:<10} {one.model}: {count(one.calls, 'call')}{failed}, {tokens}{cost}"))
     return 0
 
 
@@ -61,7 +83,8 @@ async def sweep(memory: Memory, options: Namespace) -> int:
     if wants_json(options):
         print_json(swept)
     else:
-        gone = f"{count(swept.turns, 'turn')} and {count(swept.summaries, 'summary').replace('summarys', 'summaries')} had expired"
+        told = count(swept.summaries, "summary").replace("summarys", "summaries")
+        gone = f"{count(swept.turns, 'turn')}, {told} and {count(swept.insights, 'insight')} had expired"
         print(f"{gone}; {count(swept.closed, 'request')} closed that nobody had finalized")
     return 0
 
@@ -113,6 +136,7 @@ def doctor(options: Namespace) -> int:
         path = config_path()
         findings.append((True, "configuration", f"{path}" if path.exists() else f"none at {path}, which is fine"))
         findings += with_memory(options, _store_findings)
+        code = 0 if all(ok for ok, _, _ in findings) else 1
     except RecollectError as error:
         findings.append((False, "store" if error.exit_code > 2 else "configuration", str(error)))  # noqa: PLR2004  the table in errors
         code = error.exit_code
@@ -134,4 +158,29 @@ async def _store_findings(memory: Memory, _: Namespace) -> list[tuple[bool, str,
         free = shutil.disk_usage(folder).free
         found.append((free > _FREE_BYTES_MIN, "disk", f"{size(free)} free below {folder}"))
     found.append((True, "workspace", memory.workspace))
+    return [*found, *await _model_findings(memory.settings)]
+
+
+async def _model_findings(settings: Settings) -> list[tuple[bool, str, str]]:
+    """Say of each model that is configured whether it could be asked; none is."""
+    found: list[tuple[bool, str, str]] = []
+    for what, use in model_uses(settings):
+        if use.name is None:
+            continue
+        from recollect.models.providers import open_model  # noqa: PLC0415  only those who have a model need it
+
+        try:
+            async with open_model(use, what):
+                found.append((True, what, f"by {use.name} at {masked(use.endpoint) if use.endpoint else use.provider}"))
+        except RecollectError as error:
+            found.append((False, what, str(error)))
+    vectors = settings.models.embeddings
+    if vectors.name is not None:
+        missing = vectors.key_variable is not None and not os.environ.get(vectors.key_variable)
+        said = (
+            f"{vectors.key_variable} is to hold the key, and is not set"
+            if missing
+            else f"by {vectors.name} at {masked(vectors.endpoint or '')}"
+        )
+        found.append((not missing, "embeddings", said))
     return found

@@ -166,6 +166,12 @@ async def summaries(memory: Remembering, conversation_id: OwnId, *, level: Annot
     return whole(found)
 
 
+@router.get("/{conversation_id}/insights")
+async def insights(memory: Remembering, conversation_id: OwnId, *, limit: Limit = 50) -> Response:
+    """List what was learned in it, newest first."""
+    return whole(await memory.insights(conversation=conversation_id, limit=limit))
+
+
 @router.get("/{conversation_id}/files")
 async def files(memory: Remembering, conversation_id: OwnId) -> Response:
     """List the files its tools touched, each with its latest access."""

@@ -169,6 +169,9 @@ class _Exchange:
         self._server_send = send
         self._method: str = scope["method"]
         self._path = _routed_path(scope)
+        self._given: dict[bytes, list[str]] = {}
+        for name, value in scope["headers"]:
+            self._given.setdefault(name, []).append(value.decode("latin-1").strip())
         self._request_id = self._named()
         self._began = guard.monotonic()
         self._time = guard.clock.now()
@@ -286,7 +289,8 @@ class _Exchange:
                     _come_again(503, "The request took too long: it may or may not have taken effect, and may be sent again.", 1)
                 )
                 task.cancel()
-            await asyncio.wait({task})  # what cannot be stopped still counts as under way
+            if not task.done():  # what cannot be stopped still counts as under way
+                await asyncio.wait({task})
         finally:
             if not task.done():  # the server itself gives up
                 task.cancel()
@@ -377,7 +381,7 @@ class _Exchange:
         return kept + own
 
     def _header(self, name: bytes) -> list[str]:
-        return [value.decode("latin-1").strip() for key, value in self._scope["headers"] if key == name]
+        return self._given.get(name, [])
 
     def _named(self) -> str:
         given = self._header(b"x-request-id")

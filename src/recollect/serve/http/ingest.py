@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
@@ -13,7 +13,10 @@ from recollect.limits import PATH_CHARS_MAX
 from recollect.requests import PIECES
 from recollect.serve.http.examples import PAYLOAD, START, raw_body
 from recollect.serve.http.examples import PIECES as PIECE_EXAMPLES
-from recollect.serve.http.replies import Remembering, read_body, reply
+from recollect.serve.http.replies import Remembering, memory_of, read_body, reply
+
+if TYPE_CHECKING:
+    from recollect.memory import Memory
 
 router = APIRouter()
 LINES_MAX = 10_000
@@ -34,14 +37,15 @@ def _recorded(recorded: Recorded) -> Response:
     openapi_extra=raw_body(PAYLOAD, lines=True),
     responses={200: {"description": "recorded before, or not recorded"}, 409: {"description": "the same id with other content"}},
 )
-async def ingest(request: Request, memory: Remembering, *, replace: bool = False, on_edit: OnEdit = "branch") -> Response:
+async def ingest(request: Request, *, replace: bool = False, on_edit: OnEdit = "branch") -> Response:
     """Record a whole request; of JSON lines each one, the bad ones reported and the good ones kept."""
+    memory = await memory_of(request)  # not as a dependency, which would cost the busiest route more than it does
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() in _LINES:
         return await _ingest_lines(request, memory, replace=replace, on_edit=on_edit)
     return _recorded(await memory.record(await read_body(request), replace=replace, on_edit=on_edit))
 
 
-async def _ingest_lines(request: Request, memory: Remembering, *, replace: bool, on_edit: OnEdit) -> Response:
+async def _ingest_lines(request: Request, memory: Memory, *, replace: bool, on_edit: OnEdit) -> Response:
     lines = [line for line in (await request.body()).split(b"\n") if line.strip()]
     if len(lines) > LINES_MAX:
         msg = f"a batch has at most {LINES_MAX:,} lines, not {len(lines):,}: send several"

@@ -115,8 +115,7 @@ class AuditLog:
             }
         ).encode()
         with self._lock:
-            self._make_room(len(line))
-            file = self._opened()
+            file = self._opened(len(line))
             try:
                 if os.write(file, line) != len(line):
                     msg = f"only a part of a line could be written to {self.path}"
@@ -124,26 +123,35 @@ class AuditLog:
             finally:
                 os.close(file)
 
-    def _opened(self) -> int:
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
-        if os.name == "posix" and os.fstat(file).st_mode & _OTHERS:
+    def _opened(self, line_bytes: int) -> int:
+        """Open the file for one more line: a new one, if there is none, or when the line would make it too large."""
+        file = self._open()
+        status = os.fstat(file)
+        if status.st_size and status.st_size + line_bytes > self._bytes_max:
+            os.close(file)
+            self._put_aside()
+            file = self._open()
+            status = os.fstat(file)
+        if os.name == "posix" and status.st_mode & _OTHERS:
             os.fchmod(file, 0o600)
         return file
 
-    def _make_room(self, line_bytes: int) -> None:
-        """Put the file aside when the line would make it too large; of those put aside the oldest goes."""
-        with contextlib.suppress(FileNotFoundError):  # there is none yet, or another process puts it aside
-            size = self.path.stat().st_size
-            if size == 0 or size + line_bytes <= self._bytes_max:
-                return
-            for number in range(self._files_max - 1, 0, -1):
-                with contextlib.suppress(FileNotFoundError):
-                    self._aside(number).replace(self._aside(number + 1))
-            self.path.replace(self._aside(1))
+    def _open(self) -> int:
+        how = os.O_CREAT | os.O_APPEND | os.O_WRONLY
+        try:
+            return os.open(self.path, how, 0o600)
+        except FileNotFoundError:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return os.open(self.path, how, 0o600)
+
+    def _put_aside(self) -> None:
+        """Give the file a number; of those put aside the oldest goes."""
+        for number in (*range(self._files_max - 1, 0, -1), 0):
+            with contextlib.suppress(FileNotFoundError):  # there is none yet, or another process puts it aside
+                self._aside(number).replace(self._aside(number + 1))
 
     def _aside(self, number: int) -> Path:
-        return self.path.with_name(f"{self.path.name}.{number}")
+        return self.path.with_name(f"{self.path.name}.{number}") if number else self.path
 
 
 def _shown(path: str) -> str:

@@ -161,11 +161,10 @@ class TokenFile:
 
     def _read(self) -> tuple[TokenRecord, ...]:
         try:
+            if self._cache is not None and self._cache[0] == _identity(self.path.stat()):
+                return self._cache[1]
             with self.path.open("rb") as file:
                 status = os.fstat(file.fileno())  # of the file that is read, not of one that replaces it meanwhile
-                identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-                if self._cache is not None and self._cache[0] == identity:
-                    return self._cache[1]
                 raw = file.read(_FILE_BYTES_MAX + 1)
         except FileNotFoundError:
             return ()
@@ -176,7 +175,7 @@ class TokenFile:
             msg = f"others may read or write the tokens {self.path}: run chmod 600 on it"
             raise ConfigError(msg)
         records = self._decoded(raw)
-        self._cache = (identity, records)
+        self._cache = (_identity(status), records)
         return records
 
     def _decoded(self, raw: bytes) -> tuple[TokenRecord, ...]:
@@ -250,6 +249,10 @@ class FirstKey:
             return False
         self._is_taken = True
         return True
+
+
+def _identity(status: os.stat_result) -> _Identity:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _hashed(secret: str) -> str:

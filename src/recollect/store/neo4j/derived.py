@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recollect.model import Insight, Passage, Summary
+from recollect.store.neo4j.insights import INSIGHT_FILTER, QUERY_INSIGHTS, RETURN_INSIGHT, insight_filter, insight_queries, put_insight
 from recollect.store.neo4j.rows import DELETE_SUMMARIES, RETURN_SUMMARY, read, readable, written
 from recollect.store.neo4j.vectors import numbers
 from recollect.store.neo4j.writing import summary_rows
-from recollect.store.shapes import Unembedded, Vector
+from recollect.store.shapes import Unembedded, Vector, WordedInsight
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.store.neo4j.database import Connection
-    from recollect.store.shapes import Embedded
+    from recollect.store.shapes import Embedded, InsightFilter
 
 
 class Neo4jDerived:
@@ -173,28 +174,44 @@ class Neo4jDerived:
             ],
         )
 
-    async def put_insight(self, insight: Insight, checksum: int) -> None:
+    async def put_insight(self, insight: WordedInsight, expires_at: datetime | None) -> None:
         """Write an insight."""
-        await self._connection.run(
-            """
-            MATCH (c:Conversation {workspace: $workspace, uuid: $conversation_id})
-            CALL () { MATCH (old:Insight {workspace: $workspace, uuid: $properties.uuid}) DETACH DELETE old }
-            CREATE (c)-[:HAS_INSIGHT]->(i:Insight) SET i = $properties, i.project_id = c.project_id
-            """,
-            workspace=self._workspace,
-            conversation_id=insight.conversation_id,
-            properties=written(insight, workspace=self._workspace, timestamp=insight.created_at, checksum=checksum),
-        )
+        await put_insight(self._connection, self._workspace, insight, expires_at)
 
     async def insights(self, conversation_id: str) -> list[Insight]:
         """Return insights, oldest first, then by id."""
         rows = await self._connection.rows(
-            """
-            MATCH (:Conversation {workspace: $workspace, uuid: $conversation_id})-[:HAS_INSIGHT]->(i)
-            RETURN i {.*, timestamp: null, created_at: toString(i.created_at)} AS properties ORDER BY i.created_at, i.uuid
-            """,
+            "MATCH (:Conversation {workspace: $workspace, uuid: $conversation_id})-[:HAS_INSIGHT]->(i)\n"
+            + RETURN_INSIGHT
+            + "ORDER BY i.created_at, i.uuid",
             workspace=self._workspace,
             conversation_id=conversation_id,
         )
         with readable():
             return [read(Insight, row[0]) for row in rows]
+
+    async def find_insights(self, where: InsightFilter, limit: int) -> list[Insight]:
+        """Return insights, newest first, then by id."""
+        rows = await self._connection.rows(
+            "MATCH (i:Insight) WHERE i.workspace = $workspace AND i.created_at IS NOT NULL\n"
+            + INSIGHT_FILTER
+            + RETURN_INSIGHT
+            + "ORDER BY i.created_at DESC, i.uuid LIMIT $limit",
+            workspace=self._workspace,
+            limit=limit,
+            **insight_filter(where),
+        )
+        with readable():
+            return [read(Insight, row[0]) for row in rows]
+
+    async def insights_having(self, where: InsightFilter, terms: list[str], limit: int) -> list[WordedInsight]:
+        """Return insights that have one of some terms, those with the most of what is rare first."""
+        rows = await self._connection.rows(
+            QUERY_INSIGHTS + INSIGHT_FILTER + RETURN_INSIGHT + ", i.terms, i.checksum, score ORDER BY score DESC, i.created_at DESC, i.uuid"
+            " LIMIT $limit",
+            queries=insight_queries(self._workspace, where, terms),
+            limit=limit,
+            **insight_filter(where),
+        )
+        with readable():
+            return [WordedInsight(read(Insight, row[0]), row[1], row[2]) for row in rows]

@@ -107,18 +107,19 @@ class Neo4jJobs:
         """Let somebody else do a job that is held."""
         await self._connection.run(_HELD + "SET j.state = 'ready', j.token = null, j.lease_until = null", **self._of(lease))
 
-    async def fail(self, lease: Lease, due_at: datetime, error: str, *, parked: bool) -> None:
-        """Let a job that is held wait, or park it, with the error it met."""
+    async def fail(self, lease: Lease, due_at: datetime, error: str, attempts: int, *, parked: bool) -> None:
+        """Let a job that is held wait, or park it, with the error it met; it has had so many attempts."""
         await self._connection.run(
             _HELD
             + """
             SET j.state = CASE WHEN j.again THEN 'ready' ELSE $state END, j.due_at = $due_at, j.error = $error,
-                j.attempts = CASE WHEN j.again THEN 1 ELSE j.attempts + 1 END, j.again = false, j.token = null, j.lease_until = null
+                j.attempts = CASE WHEN j.again THEN 1 ELSE $attempts END, j.again = false, j.token = null, j.lease_until = null
             """,
             **self._of(lease),
             state="parked" if parked else "ready",
             due_at=due_at,
             error=error,
+            attempts=attempts,
         )
 
     def _of(self, lease: Lease) -> dict[str, str]:

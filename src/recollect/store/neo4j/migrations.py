@@ -96,12 +96,29 @@ _CODING: tuple[LiteralString, ...] = (
     """,
 )
 
+_SPENDING: tuple[LiteralString, ...] = (
+    "CREATE CONSTRAINT model_call_uuid IF NOT EXISTS FOR (n:ModelCall) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
+    "CREATE INDEX model_call_by_use IF NOT EXISTS FOR (n:ModelCall) ON (n.workspace, n.use, n.timestamp)",
+)
+
+_ANALYSING: tuple[LiteralString, ...] = (
+    "MATCH (i:Insight) DETACH DELETE i",  # nothing made any yet
+    "CREATE INDEX insight_by_expiry IF NOT EXISTS FOR (n:Insight) ON (n.workspace, n.expires_at)",
+    "CREATE INDEX insight_by_time IF NOT EXISTS FOR (n:Insight) ON (n.workspace, n.created_at)",
+    """
+    CREATE FULLTEXT INDEX insight_terms IF NOT EXISTS FOR (n:Insight) ON EACH [n.terms, n.scope]
+    OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace', `fulltext.eventually_consistent`: false}}
+    """,
+)
+
 MIGRATIONS: tuple[tuple[str, tuple[LiteralString, ...]], ...] = (
     ("the_graph", _THE_GRAPH),
     ("distilling", _DISTILLING),
     ("recalling", _RECALLING),
     ("retaining", _RETAINING),
     ("coding", _CODING),
+    ("spending", _SPENDING),
+    ("analysing", _ANALYSING),
 )
 
 INDEXES = tuple(

@@ -27,6 +27,7 @@ class Neo4jRetention:
             CALL () {
                 MATCH (t:Turn) WHERE t.workspace = $workspace AND t.expires_at <= $until RETURN min(t.expires_at) AS at
                 UNION ALL MATCH (s:Summary) WHERE s.workspace = $workspace AND s.expires_at <= $until RETURN min(s.expires_at) AS at
+                UNION ALL MATCH (i:Insight) WHERE i.workspace = $workspace AND i.expires_at <= $until RETURN min(i.expires_at) AS at
             }
             RETURN toString(min(at))
             """,
@@ -42,6 +43,7 @@ class Neo4jRetention:
             CALL () {
                 MATCH (t:Turn) WHERE t.workspace = $workspace AND t.expires_at <= $now RETURN t.project_id AS project_id
                 UNION MATCH (s:Summary) WHERE s.workspace = $workspace AND s.expires_at <= $now RETURN s.project_id AS project_id
+                UNION MATCH (i:Insight) WHERE i.workspace = $workspace AND i.expires_at <= $now RETURN i.project_id AS project_id
             }
             WITH DISTINCT project_id ORDER BY project_id
             MATCH (p:Project {workspace: $workspace, uuid: project_id}) SET p.name = p.name
@@ -90,11 +92,43 @@ class Neo4jRetention:
             ids=summary_ids,
         )
 
-    async def expiries(self, conversation_id: str) -> dict[str, datetime]:
-        """Return when the summaries of a conversation expire."""
+    async def insights(self, now: datetime) -> list[tuple[str, str]]:
+        """Return the insights that have expired."""
+        rows = await self._connection.rows(
+            "MATCH (i:Insight) WHERE i.workspace = $workspace AND i.expires_at <= $now RETURN i.uuid, i.conversation_id ORDER BY i.uuid",
+            workspace=self._workspace,
+            now=now,
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    async def insights_before(self, moment: datetime, project_ids: tuple[str, ...] | None) -> list[tuple[str, str]]:
+        """Return the insights that were made before a moment."""
         rows = await self._connection.rows(
             """
-            MATCH (c:Conversation {workspace: $workspace, uuid: $conversation_id})-[:HAS_SUMMARY]->(s) WHERE s.expires_at IS NOT NULL
+            MATCH (i:Insight) WHERE i.workspace = $workspace AND i.created_at < $moment
+                AND ($project_ids IS NULL OR i.project_id IN $project_ids)
+            RETURN i.uuid, i.conversation_id ORDER BY i.uuid
+            """,
+            workspace=self._workspace,
+            moment=moment,
+            project_ids=None if project_ids is None else list(project_ids),
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    async def delete_insights(self, insight_ids: list[str]) -> None:
+        """Delete insights."""
+        await self._connection.run(
+            "MATCH (i:Insight) WHERE i.workspace = $workspace AND i.uuid IN $ids DETACH DELETE i",
+            workspace=self._workspace,
+            ids=insight_ids,
+        )
+
+    async def expiries(self, conversation_id: str) -> dict[str, datetime]:
+        """Return when the summaries and insights of a conversation expire."""
+        rows = await self._connection.rows(
+            """
+            MATCH (c:Conversation {workspace: $workspace, uuid: $conversation_id})-[:HAS_SUMMARY|HAS_INSIGHT]->(s)
+            WHERE s.expires_at IS NOT NULL
             RETURN s.uuid, toString(s.expires_at)
             """,
             workspace=self._workspace,

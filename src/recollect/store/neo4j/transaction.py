@@ -12,6 +12,7 @@ from recollect.store.neo4j.jobs import Neo4jJobs
 from recollect.store.neo4j.requests import Neo4jRequests
 from recollect.store.neo4j.retention import Neo4jRetention
 from recollect.store.neo4j.searching import Neo4jSearch
+from recollect.store.neo4j.spending import Neo4jSpending
 from recollect.store.neo4j.tracing import Neo4jTrace
 from recollect.store.neo4j.turns import Neo4jTurns
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Neo4jTransaction:
-    """The ten groups of queries in one transaction."""
+    """The eleven groups of queries in one transaction."""
 
     def __init__(self, connection: Connection, workspace: str) -> None:
         self.conversations = Neo4jConversations(connection, workspace)
@@ -31,5 +32,6 @@ class Neo4jTransaction:
         self.jobs = Neo4jJobs(connection, workspace)
         self.retention = Neo4jRetention(connection, workspace)
         self.requests = Neo4jRequests(connection, workspace)
+        self.spending = Neo4jSpending(connection, workspace)
         self.trace = Neo4jTrace(connection, workspace)
         self.audit = Neo4jAudit(connection, workspace)

@@ -12,6 +12,7 @@ from recollect.limits import INTEGER_MAX
 from recollect.model import NOT_RECORDED_TAG, Passage
 from recollect.placing import Head
 from recollect.store.neo4j.conversations import LOCK
+from recollect.store.neo4j.insights import RETIRE_INSIGHTS
 from recollect.store.neo4j.jobs import PUT_JOB
 from recollect.store.neo4j.rows import DELETE_SUMMARIES, RETURN_TURN, read, readable, stored_turn
 from recollect.store.neo4j.writing import FOLLOW, INSERT, PRUNE, Batch
@@ -276,9 +277,10 @@ class Neo4jTurns:
         await self._sweep(files)
 
     async def _retire(self, turn_ids: list[str]) -> None:
-        """Delete the summaries that tell of turns."""
+        """Delete the summaries and insights that tell of turns."""
         await self._connection.run(
-            "MATCH (t:Turn) WHERE t.workspace = $workspace AND t.uuid IN $turn_ids MATCH (s:Summary)-[:SUMMARIZES*]->(t)\n"
+            RETIRE_INSIGHTS
+            + "MATCH (t:Turn) WHERE t.workspace = $workspace AND t.uuid IN $turn_ids MATCH (s:Summary)-[:SUMMARIZES*]->(t)\n"
             + DELETE_SUMMARIES,
             workspace=self._workspace,
             turn_ids=turn_ids,

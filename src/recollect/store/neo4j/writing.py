@@ -226,7 +226,7 @@ class Batch:
     def _passages(self, stored: StoredTurn) -> list[Properties]:
         turn = stored.turn
         shared = {**self._shared, "conversation_id": turn.conversation_id, "owner_id": turn.id, "turn_id": turn.id, "level": 0}
-        scope = _scope(self._workspace, self._project_id, turn.conversation_id)
+        scope = scope_words(self._workspace, self._project_id, turn.conversation_id)
         found = [
             written(
                 passage, **shared, uuid=part_identity("passage", turn.id, n), turn_index=turn.index, order=n, scope=scope,
@@ -239,7 +239,8 @@ class Batch:
         return found
 
 
-def _scope(workspace: str, project_id: str, conversation_id: str) -> str:
+def scope_words(workspace: str, project_id: str, conversation_id: str) -> str:
+    """Return the words that say in the full-text index where something belongs."""
     named = (("workspace", ""), ("project", project_id), ("conversation", conversation_id))
     return " ".join(scope_term(workspace, kind, name) for kind, name in named)
 
@@ -249,7 +250,7 @@ def summary_rows(workspace: str, project_id: str, summary: Summary, passages: tu
     text = summary_text(summary)
     shared = {
         "workspace": workspace, "project_id": project_id, "conversation_id": summary.conversation_id, "owner_id": summary.id,
-        "level": summary.level, "turn_index": summary.last_turn, "scope": _scope(workspace, project_id, summary.conversation_id),
+        "level": summary.level, "turn_index": summary.last_turn, "scope": scope_words(workspace, project_id, summary.conversation_id),
     }  # fmt: skip
     return [
         written(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from recollect.clock import from_iso, iso
-from recollect.model import Insight, Passage
-from recollect.store.shapes import Unembedded, Vector
+from recollect.model import Passage
+from recollect.store.shapes import Unembedded, Vector, WordedInsight
+from recollect.store.sqlite.insights import INSIGHT_FILTER, SELECT_INSIGHT, any_of, insight_filter, insight_of, put_insight
 from recollect.store.sqlite.numbering import Range, workspace_range
 from recollect.store.sqlite.rows import as_json, time_text
 from recollect.store.sqlite.searching import conversation_range_of, key_of
@@ -17,8 +15,8 @@ from recollect.store.sqlite.summaries import SELECT_SUMMARY, put_summary, summar
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from recollect.model import Summary
-    from recollect.store.shapes import Embedded
+    from recollect.model import Insight, Summary
+    from recollect.store.shapes import Embedded, InsightFilter
     from recollect.store.sqlite.database import Connection
 
 
@@ -125,28 +123,32 @@ class SqliteDerived:
         )
         pack(self._connection, model, [int(one.key) for one in embedded])
 
-    async def put_insight(self, insight: Insight, checksum: int) -> None:
+    async def put_insight(self, insight: WordedInsight, expires_at: datetime | None) -> None:
         """Write an insight."""
-        key = key_of(self._connection, self._workspace, insight.conversation_id)
-        self._connection.run("delete from insight where uuid = ? and conversation_pk = ?", (insight.id, key))
-        self._connection.run(
-            "insert into insight (conversation_pk, uuid, kind, body, created_at, checksum) values (?, ?, ?, ?, ?, ?)",
-            (key, insight.id, insight.kind, as_json(insight.body), iso(insight.created_at), checksum),
-        )
+        put_insight(self._connection, key_of(self._connection, self._workspace, insight.insight.conversation_id), insight, expires_at)
 
     async def insights(self, conversation_id: str) -> list[Insight]:
         """Return insights, oldest first, then by id."""
         rows = self._connection.rows(
-            "select uuid, kind, body, created_at from insight where conversation_pk = ? order by created_at, uuid",
-            (key_of(self._connection, self._workspace, conversation_id),),
+            SELECT_INSIGHT + "where w.name = ? and c.uuid = ? order by i.created_at, i.uuid", (self._workspace, conversation_id)
         )
-        return [
-            Insight(
-                id=row[0],
-                conversation_id=conversation_id,
-                kind=row[1],
-                body=msgspec.json.decode(row[2], type=dict[str, Any]),
-                created_at=from_iso(row[3]),
-            )
-            for row in rows
-        ]
+        return [insight_of(row) for row in rows]
+
+    async def find_insights(self, where: InsightFilter, limit: int) -> list[Insight]:
+        """Return insights, newest first, then by id."""
+        rows = self._connection.rows(
+            SELECT_INSIGHT + "where w.name = ?1 " + INSIGHT_FILTER + "order by i.created_at desc, i.uuid limit ?5",
+            (self._workspace, *insight_filter(where), limit),
+        )
+        return [insight_of(row) for row in rows]
+
+    async def insights_having(self, where: InsightFilter, terms: list[str], limit: int) -> list[WordedInsight]:
+        """Return insights that have one of some terms, those with the most of what is rare first."""
+        rows = self._connection.rows(
+            SELECT_INSIGHT
+            + "join insight_terms x on x.rowid = i.pk where insight_terms match ?6 and w.name = ?1 "
+            + INSIGHT_FILTER
+            + "order by x.rank, i.created_at desc, i.uuid limit ?5",
+            (self._workspace, *insight_filter(where), limit, any_of(terms)),
+        )
+        return [WordedInsight(insight_of(row), row[9], row[10]) for row in rows]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, LiteralString
 from recollect.clock import from_iso, iso
 from recollect.model import Job
 from recollect.store.shapes import Lease
-from recollect.store.sqlite.rows import as_json
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,14 +25,14 @@ _OR_AGAIN: LiteralString = """
 
 def wake(connection: Connection, conversation_keys: list[int]) -> None:
     """Write the jobs that a change of conversations causes, in the same transaction."""
-    connection.run(
+    connection.run_many(
         """
         insert into job (conversation_pk, kind, state, again, attempts, since, due_at)
-        select c.pk, kind.value, 'ready', 0, 0, c.updated_at, c.updated_at
-        from conversation c, json_each('["embed", "summarize"]') kind where c.pk in (select value from json_each(?))
+        select pk, kind.column1, 'ready', 0, 0, updated_at, updated_at
+        from conversation, (values ('embed'), ('summarize')) kind where pk = ?
         """
         + _OR_AGAIN,
-        (as_json(conversation_keys),),
+        [(key,) for key in conversation_keys],
     )
 
 
@@ -115,15 +114,15 @@ class SqliteJobs:
             "update job set state = 'ready', token = null, lease_until = null where token = ? and state = 'running'", (lease.token,)
         )
 
-    async def fail(self, lease: Lease, due_at: datetime, error: str, *, parked: bool) -> None:
-        """Let a job that is held wait, or park it, with the error it met."""
+    async def fail(self, lease: Lease, due_at: datetime, error: str, attempts: int, *, parked: bool) -> None:
+        """Let a job that is held wait, or park it, with the error it met; it has had so many attempts."""
         self._connection.run(
             """
             update job set state = case again when 1 then 'ready' else ?2 end, due_at = ?3, error = ?4,
-                attempts = case again when 1 then 1 else attempts + 1 end, again = 0, token = null, lease_until = null
+                attempts = case again when 1 then 1 else ?5 end, again = 0, token = null, lease_until = null
             where token = ?1 and state = 'running'
             """,
-            (lease.token, "parked" if parked else "ready", iso(due_at), error),
+            (lease.token, "parked" if parked else "ready", iso(due_at), error, attempts),
         )
 
     async def listed(self) -> list[Job]:

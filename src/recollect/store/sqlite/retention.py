@@ -28,6 +28,8 @@ class SqliteRetention:
                 select min(x.expires_at) as at from turn x join conversation c on c.pk = x.conversation_pk
                 where x.expires_at <= ?2 and +c.workspace_pk = (select pk from workspace where name = ?1)
                 union all select min(x.expires_at) from summary x join conversation c on c.pk = x.conversation_pk
+                where x.expires_at <= ?2 and +c.workspace_pk = (select pk from workspace where name = ?1)
+                union all select min(x.expires_at) from insight x join conversation c on c.pk = x.conversation_pk
                 where x.expires_at <= ?2 and +c.workspace_pk = (select pk from workspace where name = ?1))
             """,
             (self._workspace, iso(until)),
@@ -85,11 +87,46 @@ class SqliteRetention:
             (self._workspace, as_json(summary_ids)),
         )
 
+    async def insights(self, now: datetime) -> list[tuple[str, str]]:
+        """Return the insights that have expired."""
+        rows = self._connection.rows(
+            """
+            select x.uuid, c.uuid from insight x join conversation c on c.pk = x.conversation_pk
+            where x.expires_at <= ?2 and +c.workspace_pk = (select pk from workspace where name = ?1) order by x.pk
+            """,
+            (self._workspace, iso(now)),
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    async def insights_before(self, moment: datetime, project_ids: tuple[str, ...] | None) -> list[tuple[str, str]]:
+        """Return the insights that were made before a moment."""
+        rows = self._connection.rows(
+            """
+            select x.uuid, c.uuid from insight x join conversation c on c.pk = x.conversation_pk join project p on p.pk = c.project_pk
+            where x.created_at < ?2 and +c.workspace_pk = (select pk from workspace where name = ?1)
+                and (?3 is null or p.uuid in (select value from json_each(?3))) order by x.pk
+            """,
+            (self._workspace, iso(moment), None if project_ids is None else as_json(project_ids)),
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    async def delete_insights(self, insight_ids: list[str]) -> None:
+        """Delete insights."""
+        self._connection.run(
+            """
+            delete from insight where uuid in (select value from json_each(?2)) and conversation_pk in (
+                select pk from conversation where workspace_pk = (select pk from workspace where name = ?1))
+            """,
+            (self._workspace, as_json(insight_ids)),
+        )
+
     async def expiries(self, conversation_id: str) -> dict[str, datetime]:
-        """Return when the summaries of a conversation expire."""
+        """Return when the summaries and insights of a conversation expire."""
         rows = self._connection.rows(
             """
             select x.uuid, x.expires_at from summary x join conversation c on c.pk = x.conversation_pk
+            where c.uuid = ?2 and x.expires_at is not null and c.workspace_pk = (select pk from workspace where name = ?1)
+            union all select x.uuid, x.expires_at from insight x join conversation c on c.pk = x.conversation_pk
             where c.uuid = ?2 and x.expires_at is not null and c.workspace_pk = (select pk from workspace where name = ?1)
             """,
             (self._workspace, conversation_id),

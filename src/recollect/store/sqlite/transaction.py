@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from recollect.store.sqlite.requests import SqliteRequests
     from recollect.store.sqlite.retention import SqliteRetention
     from recollect.store.sqlite.searching import SqliteSearch
+    from recollect.store.sqlite.spending import SqliteSpending
     from recollect.store.sqlite.tracing import SqliteTrace
 
 
 class SqliteTransaction:
-    """The ten groups of queries on one connection."""
+    """The eleven groups of queries on one connection."""
 
     def __init__(self, connection: Connection, workspace: str, remembered: Remembered) -> None:
         self._connection = connection
@@ -65,6 +66,13 @@ class SqliteTransaction:
         from recollect.store.sqlite.requests import SqliteRequests  # noqa: PLC0415  see above
 
         return SqliteRequests(self._connection, self._workspace)
+
+    @property
+    def spending(self) -> SqliteSpending:
+        """What models were asked and spent."""
+        from recollect.store.sqlite.spending import SqliteSpending  # noqa: PLC0415  see above
+
+        return SqliteSpending(self._connection, self._workspace)
 
     @property
     def trace(self) -> SqliteTrace:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, LiteralString
 
 import msgspec
 
@@ -13,6 +13,7 @@ from recollect.model import NOT_RECORDED_TAG, Passage
 from recollect.placing import Head
 from recollect.store.recording import KnownTurn, Situation
 from recollect.store.shapes import Count, PlacedCall, Question, TurnOutline, TurnSize
+from recollect.store.sqlite.insights import retire_insights
 from recollect.store.sqlite.jobs import wake
 from recollect.store.sqlite.numbering import conversation_range
 from recollect.store.sqlite.rows import SELECT_TURN, as_json, moment, read_turns
@@ -26,6 +27,18 @@ if TYPE_CHECKING:
 
 
 _NOWHERE = Target(0, 0, (1, 0))  # keys count from 1
+
+_SPAN: LiteralString = " from turn where conversation_pk = ?1 and turn_index >= ?2 and (?3 is null or turn_index <= ?3) "
+_FIRST: LiteralString = _SPAN + "order by turn_index limit ?4"
+_NEWEST: LiteralString = _SPAN + "order by turn_index desc limit ?4"
+_OUTLINED: LiteralString = """
+    select t.uuid, turn_index, request_id, t.content_hash,
+        (select count(*) + count(tool_call_pk) from tool_call left join tool_result on tool_call_pk = pk where turn_pk = t.pk),
+        role, m.content_hash
+    from t left join message m on m.turn_pk = t.pk and role not in ('system', 'developer') order by turn_index, sequence
+"""
+_OUTLINE: LiteralString = "with t as (select *" + _FIRST + ")" + _OUTLINED
+_OUTLINE_NEWEST: LiteralString = "with t as (select *" + _NEWEST + ")" + _OUTLINED
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -54,7 +67,7 @@ class SqliteTurns:
         head = Head(conversation_id=conversation_id, next_index=found.next_index, next_sequence=found.next_sequence)
         known = () if request_id is None else self._known(found.target.project_pk, request_id)
         if not known and cut_from is None:
-            return Situation(head=head, is_silent=found.is_silent)
+            return Situation(head=head, is_silent=found.is_silent, inherited_to=found.inherited_to)
         key = found.target.key
         return Situation(
             head=head,
@@ -114,24 +127,11 @@ class SqliteTurns:
         return read_turns(self._connection, rows)
 
     def _keys(self, span: Span) -> list[int]:
-        bindings = (self._target(span.conversation_id).key, span.first, span.last, -1 if span.limit is None else span.limit)
-        if span.newest:
-            rows = self._connection.rows(
-                """
-                select pk from turn where conversation_pk = ?1 and turn_index >= ?2 and (?3 is null or turn_index <= ?3)
-                order by turn_index desc limit ?4
-                """,
-                bindings,
-            )
-        else:
-            rows = self._connection.rows(
-                """
-                select pk from turn where conversation_pk = ?1 and turn_index >= ?2 and (?3 is null or turn_index <= ?3)
-                order by turn_index limit ?4
-                """,
-                bindings,
-            )
+        rows = self._connection.rows("select pk" + (_NEWEST if span.newest else _FIRST), self._bounds(span))
         return [row[0] for row in rows]
+
+    def _bounds(self, span: Span) -> Row:
+        return self._target(span.conversation_id).key, span.first, span.last, -1 if span.limit is None else span.limit
 
     async def by_id(self, turn_ids: list[str]) -> list[StoredTurn]:
         """Return whole turns; unknown ones are left out."""
@@ -170,20 +170,10 @@ class SqliteTurns:
 
     async def outline(self, span: Span) -> list[TurnOutline]:
         """Return turns in outline, in index order."""
-        rows = self._connection.rows(
-            """
-            select t.uuid, c.uuid, turn_index, request_id, t.content_hash,
-                (select count(*) + count(tool_call_pk) from tool_call left join tool_result on tool_call_pk = pk where turn_pk = t.pk),
-                role, m.content_hash
-            from turn t join conversation c on c.pk = t.conversation_pk
-                left join message m on m.turn_pk = t.pk and role not in ('system', 'developer')
-            where t.pk in (select value from json_each(?)) order by turn_index, sequence
-            """,
-            (as_json(self._keys(span)),),
-        )
+        rows = self._connection.rows(_OUTLINE_NEWEST if span.newest else _OUTLINE, self._bounds(span))
         return [
-            _outlined(head, tuple((row[6], row[7]) for row in said if row[6] is not None))
-            for head, said in groupby(rows, key=lambda row: row[:6])
+            _outlined(span.conversation_id, head, tuple((row[5], row[6]) for row in said if row[5] is not None))
+            for head, said in groupby(rows, key=lambda row: row[:5])
         ]
 
     async def calls(self, span: Span, where: CallFilter) -> list[PlacedCall]:
@@ -306,7 +296,9 @@ class SqliteTurns:
     def _put_aside(self, turn_ids: list[str]) -> dict[str, list[int]]:
         """Make room for turns that are written anew, and return the keys of what stood there, until it is deleted."""
         standing: dict[str, list[int]] = {}
-        for key, turn_id in self._keys_of(turn_ids):
+        found = self._keys_of(turn_ids)
+        retire_insights(self._connection, [key for key, _ in found])
+        for key, turn_id in found:
             standing.setdefault(turn_id, []).append(key)
             self._connection.run("update turn set turn_index = -1 - pk where pk = ?", (key,))
         return standing
@@ -327,6 +319,7 @@ class SqliteTurns:
                 """,
                 (keys,),
             )
+            retire_insights(self._connection, turn_keys)
         self._connection.run("delete from turn where pk in (select value from json_each(?))", (keys,))
         wake(self._connection, [row[0] for row in changed])
 
@@ -352,7 +345,7 @@ class SqliteTurns:
         )
 
 
-def _outlined(head: Row, said: tuple[tuple[str, str], ...]) -> TurnOutline:
+def _outlined(conversation_id: str, head: Row, said: tuple[tuple[str, str], ...]) -> TurnOutline:
     return TurnOutline(
-        id=head[0], conversation_id=head[1], index=head[2], request_id=head[3], content_hash=head[4], steps=head[5], said=said
+        id=head[0], conversation_id=conversation_id, index=head[1], request_id=head[2], content_hash=head[3], steps=head[4], said=said
     )
