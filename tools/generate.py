@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from recollect.compose.context import Context, Strategy
     from recollect.config import Settings
     from recollect.distill.models import SummaryModel
+    from recollect.exporting import Format
     from recollect.model import ConversationInfo, ConversationStatus, Insight, Project, Summary, ToolCall, Turn, TurnStatus
     from recollect.recorder import OnEdit
     from recollect.running import Runner

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.capture.paths import place_of
 from recollect.checks import checked_count, checked_number, checked_plain, checked_time
+from recollect.core import Core
 from recollect.errors import InputError, NotFoundError
-from recollect.half import Half
 from recollect.store.traced import TraceScope
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _FILE_BYTES_MAX = 5_000_000
 _NAMED_MAX = 8
 
 
-class Audited(Half):
+class Audited(Core):
     """The audit of a memory; without `project` or `cwd` the project of the current directory is meant, or the only one there is."""
 
     async def why(

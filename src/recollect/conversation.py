@@ -10,13 +10,13 @@ from recollect.answers import AccessedFile, HistoryMessage, SearchResult
 from recollect.capture.paths import place_of
 from recollect.checks import checked_count, checked_levels, checked_text
 from recollect.errors import InputError, NotFoundError, StoreBusyError
+from recollect.exporting import all_turns, document_pieces
 from recollect.identity import identity
-from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX, TURNS_PER_PAGE
+from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX
 from recollect.model import ACCESS_ORDER
 from recollect.placing import place_turn
 from recollect.recorder import MovedError
 from recollect.store.shapes import CallFilter, ConversationChange, SearchScope, TurnRange
-from recollect.transfer import document_closing, document_opening, document_turn, markdown_opening, markdown_turn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from recollect.capture.reading import Reading
     from recollect.capture.recorded import Said
     from recollect.compose.context import Context, Strategy
+    from recollect.exporting import Format
     from recollect.memory import Memory
     from recollect.model import ConversationInfo, Summary, ToolCall, Turn, TurnStatus
     from recollect.recorder import OnEdit, Result
@@ -235,13 +236,6 @@ class Conversation:
             kept.append(file)
         return kept
 
-    async def _all_turns(self) -> AsyncIterator[Turn]:
-        first = 0
-        while page := await self._turns(TurnRange(first=first, limit=TURNS_PER_PAGE)):
-            for turn in page:
-                yield turn
-            first = page[-1].index + 1
-
     async def search_history(
         self, query: str, limit: int = 5, *, levels: Sequence[int] | None = None, semantic: bool = True
     ) -> SearchResult:
@@ -351,7 +345,7 @@ class Conversation:
             msg = f"conversation {self.id} has no turn to branch from"
             raise InputError(msg)
         if from_message is not None:
-            async for turn in self._all_turns():
+            async for turn in all_turns(self._memory.store, self._memory.workspace, self.id):
                 if any(message.sequence == from_message for message in turn.messages):
                     return turn.index
             msg = f"conversation {self.id} has no message {from_message}: its messages count from 0"
@@ -362,27 +356,15 @@ class Conversation:
             raise InputError(msg)
         return index
 
-    async def export(self, format: Literal["json", "markdown"] = "json") -> str:  # noqa: A002  the public name
+    async def export(self, format: Format = "json") -> str:  # noqa: A002  the public name
         """Return the conversation as one document, inherited turns written in."""
         return "".join([piece async for piece in self.export_pieces(format)])
 
-    async def export_pieces(self, format: Literal["json", "markdown"] = "json") -> AsyncIterator[str]:  # noqa: A002  the public name
+    async def export_pieces(self, format: Format = "json") -> AsyncIterator[str]:  # noqa: A002  the public name
         """Yield the document in pieces, for conversations that are larger than memory."""
         info = await self._memory.get_info(self.id)
-        if format == "markdown":
-            yield markdown_opening(info)
-            async for turn in self._all_turns():
-                yield markdown_turn(turn)
-            return
-        if format != "json":
-            msg = f"a conversation is exported as json or markdown, not as {format!r}"
-            raise InputError(msg)
-        yield document_opening(info, await self._memory.project_of(info))
-        separator = ""
-        async for turn in self._all_turns():
-            yield separator + document_turn(turn)
-            separator = ",\n"
-        yield document_closing()
+        async for piece in document_pieces(self._memory.store, self._memory.workspace, info, format):
+            yield piece
 
     async def change(
         self, *, title: str | None = None, tags: Sequence[str] | None = None, status: Literal["active", "archived"] | None = None

@@ -8,8 +8,8 @@ import msgspec
 
 from recollect.checks import checked_count
 from recollect.clock import RandomIds
+from recollect.core import Core
 from recollect.errors import ConfigError, InputError
-from recollect.half import Half
 from recollect.store.shapes import ConversationFilter
 
 if TYPE_CHECKING:
@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     from recollect.distill.models import SummaryModel, Writers
     from recollect.distill.worker import Worker
     from recollect.models.writing import Writer
-    from recollect.store import Store
 
 _ALL = 1_000_000
 
 
-class Distilled(Half):
+class Distilled(Core):
     """How a memory is condensed."""
 
     async def distill(self, *, wait: bool = True, rebuild: bool = False) -> int:
@@ -96,13 +95,15 @@ class Distilled(Half):
 
         return Writer(self.settings, self.store, self.clock, RandomIds(), budget_tokens=budget_tokens)
 
-    def worker(self) -> Worker:
+    def worker(self, is_stopped: Callable[[], bool] = lambda: False) -> Worker:
         """Return a worker on this memory's own store, to be stepped by the caller."""
         from recollect.distill.worker import Worker  # noqa: PLC0415  NumPy is loaded by those who distil
 
-        return Worker(self.store, self.settings, self.clock, RandomIds(), metrics=self.metrics, writers=self._writers(self.store))
+        return Worker(
+            self.store, self.settings, self.clock, RandomIds(), metrics=self.metrics, writers=self._writers(), is_stopped=is_stopped
+        )
 
-    def _writers(self, store: Store) -> Writers:
+    def _writers(self) -> Writers:
         """Return who writes summaries and titles and makes vectors: the model that was given, else those that the user configured."""
         from recollect.distill.models import Writers  # noqa: PLC0415  as above
 
@@ -111,5 +112,5 @@ class Distilled(Half):
             return Writers(self._summary_model)
         from recollect.models.writing import configured_writers  # noqa: PLC0415  as above
 
-        made = configured_writers(self.settings, store, self.clock, RandomIds())
+        made = configured_writers(self.settings, self.store, self.clock, RandomIds())
         return made if self._summary_model is None else made._replace(summaries=self._summary_model)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from recollect.answers import Indexed, ScopeUse
 from recollect.capture.paths import place_of
 from recollect.checks import checked_count, checked_text
+from recollect.core import Core
 from recollect.errors import InputError, NotFoundError
-from recollect.half import Half
 from recollect.policies import policy_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NAMED_MAX = 200
 
 
-class Coded(Half):
+class Coded(Core):
     """What a memory knows of code; without `project` or `cwd` the project of the current directory is meant."""
 
     async def index(

@@ -12,24 +12,18 @@ from recollect.analyzing import Analysed
 from recollect.answers import Recorded, SearchResult, Session, session_of
 from recollect.auditing import Audited
 from recollect.capture.paths import place_of
-from recollect.checks import checked_count, checked_levels, checked_name, checked_plain, checked_share, checked_text
+from recollect.checks import checked_count, checked_levels, checked_plain, checked_share, checked_text
 from recollect.clock import RandomIds, SystemClock
 from recollect.conversation import Conversation
-from recollect.distill.metrics import Metrics
 from recollect.distilling import Distilled
-from recollect.errors import InputError, NotFoundError
-from recollect.identity import identity
+from recollect.errors import InputError
 from recollect.indexing import Coded
-from recollect.limits import TAG_CHARS_MAX, TAGS_MAX, TITLE_CHARS_MAX
-from recollect.mirror import Mirror
-from recollect.model import ConversationInfo, Project, Turn
+from recollect.model import Project, Turn
 from recollect.opening import off_the_loop, settings_of
 from recollect.placing import unplaced
-from recollect.projects import Projects, filter_of
-from recollect.recorder import Recorder
+from recollect.projects import filter_of
 from recollect.store import open_store
 from recollect.store.shapes import ConversationFilter, SearchScope
-from recollect.text import shorten
 from recollect.transfer import rehashed
 from recollect.upkeep import Kept
 
@@ -43,35 +37,15 @@ if TYPE_CHECKING:
     from recollect.clock import Clock, Ids
     from recollect.compose.context import Context, Strategy
     from recollect.config import Settings
-    from recollect.contexts import Contexts
-    from recollect.distill.background import Background
     from recollect.distill.models import SummaryModel
-    from recollect.model import ConversationStatus
-    from recollect.recalling import Recall
+    from recollect.model import ConversationInfo, ConversationStatus
     from recollect.recorder import OnEdit
-    from recollect.requests import OpenRequests
-    from recollect.store import Store
 
 _ALL = 1_000_000
 
 
 class Memory(Analysed, Audited, Coded, Distilled, Kept):
     """Everything that is remembered in one workspace of one store."""
-
-    def __init__(self, store: Store, settings: Settings, clock: Clock, ids: Ids, *, summary_model: SummaryModel | None = None) -> None:
-        self.store = store
-        self.metrics = Metrics()
-        self._summary_model = summary_model
-        self._background: Background | None = None
-        self._underway: set[Task[Any]] = set()
-        self.settings = settings
-        self.workspace = settings.workspace
-        self.clock = clock
-        self.ids = ids
-        self.recorder = Recorder(store, settings.workspace, settings, clock, on_recorded=self._recorded)
-        self._projects = Projects(store, settings.workspace, self._clean)
-        folder = settings.agent.memory.persistence.mirror
-        self._mirror = None if folder is None else Mirror(folder, settings.workspace)
 
     @classmethod
     async def open(
@@ -98,32 +72,8 @@ class Memory(Analysed, Audited, Coded, Distilled, Kept):
             memory.begin_background()
         return memory
 
-    @cached_property
-    def recall(self) -> Recall:
-        """What is asked in words."""
-        from recollect.recalling import Recall  # noqa: PLC0415  only those who ask need it
-
-        return Recall(self.store, self.settings, self.clock, self.metrics)
-
-    @cached_property
-    def contexts(self) -> Contexts:
-        """What is composed."""
-        from recollect.contexts import Contexts  # noqa: PLC0415  as above
-
-        return Contexts(self.store, self.settings, self.clock, self.recall, self._clean)
-
-    @cached_property
-    def requests(self) -> OpenRequests:
-        """Requests that come in pieces."""
-        from recollect.requests import OpenRequests  # noqa: PLC0415  as above
-
-        async def create(cwd: str | None, **about: Any) -> ConversationInfo:
-            return (await self.create_conversation(cwd, **about)).info
-
-        return OpenRequests(self.store, self.settings, self.clock, self.recorder, create)
-
     def begin_background(self) -> None:
-        """Have what is recorded distilled in the background."""
+        """Have what is recorded distilled, and what has expired swept away, in the background."""
         from recollect.distill.background import Background  # noqa: PLC0415  commands have no worker
 
         models = self.settings.models
@@ -132,21 +82,21 @@ class Memory(Analysed, Audited, Coded, Distilled, Kept):
             from recollect.models.providers import load_packages  # noqa: PLC0415  only those who have a model need it
 
             load_packages(models.summaries, models.titles)
-        self._background = Background(self.settings, self.clock, RandomIds(), self.metrics, self._writers)
+        self._background = Background(self._apart, self.metrics)
         self._background.start()
+
+    async def _apart(self) -> Self:
+        """Return the same memory on a store of its own, for another thread."""
+        store = await open_store(self.settings.store, self.settings, clock=self.clock, threads=False)
+        own = type(self)(store, self.settings, self.clock, RandomIds(), summary_model=self._summary_model)
+        own.metrics = self.metrics
+        return own
 
     def adopt(self, settings: Settings) -> None:
         """Go on with other settings of summaries, vectors and contexts; the worker in the background does so from its next look on."""
         self.settings = settings
         for made in ("recall", "contexts"):
             self.__dict__.pop(made, None)
-        if self._background is not None:
-            self._background.adopt(settings)
-
-    def _recorded(self, turns: int, seconds: float) -> None:
-        self.metrics.recorded(turns, seconds)
-        if self._background is not None:
-            self._background.wake()
 
     async def close(self) -> None:
         """Let go of the store; what was acknowledged is safe, and what is not distilled yet waits for the next worker.
@@ -164,6 +114,10 @@ class Memory(Analysed, Audited, Coded, Distilled, Kept):
             import asyncio  # noqa: PLC0415  who has tasks has it loaded
 
             await asyncio.wait(list(self._underway))
+
+    @cached_property
+    def _underway(self) -> set[Task[Any]]:
+        return set()
 
     def hold(self, task: Task[Any]) -> None:
         """Have something that is under way stopped before the store closes, unless it has ended by then."""
@@ -202,68 +156,9 @@ class Memory(Analysed, Audited, Coded, Distilled, Kept):
         info, owner = self._begun(cwd, project=project, title=title, tags=tags, agent=agent, external_id=external_id)
         return Conversation(self, await self.recorder.begin(info, owner))
 
-    def _begun(
-        self,
-        cwd: str | os.PathLike[str] | None,
-        *,
-        project: str | None,
-        title: str | None,
-        tags: Sequence[str] = (),
-        agent: str | None,
-        external_id: str | None,
-    ) -> tuple[ConversationInfo, Project]:
-        """Return a conversation as it begins, and its project; nothing is written."""
-        place = place_of(None if cwd is None else self._projects.path(cwd))
-        owner = self._projects.of(project, place)
-        clean = self.recorder.reading().cleaner.text
-        agent = None if agent is None else checked_name("agent", clean(agent))
-        external_id = None if external_id is None else checked_name("external_id", clean(external_id))
-        own_id = self.ids.fresh() if external_id is None else identity("conversation", self.workspace, owner.id, agent, external_id)
-        now = self.clock.now()
-        info = ConversationInfo(
-            id=own_id, title=None if title is None else self.clean_title(title), tags=self.clean_tags(tags), agent=agent,
-            external_id=external_id, project_id=owner.id, project=owner.name, cwd=place.cwd, created_at=now, updated_at=now,
-        )  # fmt: skip
-        return info, owner
-
-    def _clean(self, text: str) -> str:
-        return self.recorder.reading().cleaner.text(text)
-
-    def clean_title(self, title: str) -> str:
-        """Return a title without secrets, on one line."""
-        return shorten(self.recorder.reading().cleaner.text(checked_text("title", title)), TITLE_CHARS_MAX)
-
-    def clean_tags(self, tags: Sequence[str]) -> tuple[str, ...]:
-        """Return tags without secrets, each once."""
-        if isinstance(tags, str):
-            msg = f"tags is a list of words, not the text {tags!r}"
-            raise InputError(msg)
-        clean = self.recorder.reading().cleaner.text
-        kept = tuple(dict.fromkeys(clean(str(tag)).strip()[:TAG_CHARS_MAX] for tag in tags if str(tag).strip()))
-        if len(kept) > TAGS_MAX:
-            msg = f"a conversation has at most {TAGS_MAX} tags, not {len(kept)}"
-            raise InputError(msg)
-        return kept
-
     async def load_conversation(self, conversation_id: str) -> Conversation:
         """Return a conversation; `NotFoundError` when the workspace has none of that id."""
         return Conversation(self, await self.get_info(conversation_id))
-
-    async def get_info(self, conversation_id: str) -> ConversationInfo:
-        """Return what a list shows of a conversation."""
-        info = await self.store.conversations.get(self.workspace, conversation_id)
-        if info is None:
-            msg = f"there is no conversation {conversation_id!r} in workspace {self.workspace!r}: `recollect conversations` lists them"
-            raise NotFoundError(msg)
-        return info
-
-    async def is_kept(self, conversation_id: str) -> bool:
-        """Tell whether a conversation is recorded at all."""
-        return await self.store.conversations.get(self.workspace, conversation_id) is not None
-
-    async def project_of(self, info: ConversationInfo) -> Project:
-        """Return the project a conversation belongs to."""
-        return await self.store.conversations.owner(self.workspace, info)
 
     async def list_conversations(
         self,
@@ -425,16 +320,3 @@ class Memory(Analysed, Audited, Coded, Distilled, Kept):
         created = await Importer(self.store, self.workspace, self.recorder, self.ids).read(document, replace=replace, new_id=new_id)
         await self.mirrored(created.id)
         return Conversation(self, created)
-
-    async def mirrored(self, conversation_id: str) -> None:
-        """Keep the conversation as a JSON file too, where the user asked for that."""
-        if self._mirror is not None and self.recorder.enabled and await self.is_kept(conversation_id):
-            self._mirror.write(conversation_id, await (await self.load_conversation(conversation_id)).export())
-
-    async def _mirrored_anew(self) -> None:
-        """Write every mirror file again after something was removed."""
-        if self._mirror is not None:
-            infos = await self.list_conversations(limit=_ALL)
-            for info in infos:
-                await self.mirrored(info.id)
-            self._mirror.keep_only(info.id for info in infos)

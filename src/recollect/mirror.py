@@ -6,33 +6,50 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recollect.exporting import document_pieces
 from recollect.identity import identity
+from recollect.store.shapes import ConversationFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from recollect.model import ConversationInfo
+    from recollect.store import Store
+
+_ALL = 1_000_000
 
 
 class Mirror:
     """The mirror files of one workspace; other files in the folder are left alone."""
 
-    def __init__(self, folder: str, workspace: str) -> None:
+    def __init__(self, folder: str, store: Store, workspace: str) -> None:
         self._folder = Path(folder).expanduser()
+        self._store = store
+        self._workspace = workspace
         self._prefix = identity("mirror", workspace)[:8] + "-"
 
-    def _file(self, conversation_id: str) -> Path:
-        return self._folder / f"{self._prefix}{identity('mirror', conversation_id)}.json"
+    async def write(self, conversation_id: str) -> None:
+        """Write a conversation as it is now; one that is not kept has no file."""
+        info = await self._store.conversations.get(self._workspace, conversation_id)
+        if info is not None:
+            await self._put(info)
 
-    def write(self, conversation_id: str, document: str) -> None:
+    async def refresh(self) -> None:
+        """Write every conversation as it is now, and delete the files of those that are gone."""
+        infos = await self._store.conversations.find(self._workspace, ConversationFilter(), _ALL)
+        for info in infos:
+            await self._put(info)
+        kept = {self._file(info.id).name for info in infos}
+        for file in self._folder.glob(f"{self._prefix}*.json"):
+            if file.name not in kept:
+                file.unlink(missing_ok=True)
+
+    async def _put(self, info: ConversationInfo) -> None:
         """Put a document in the place of the one before, whole or not at all."""
-        target = self._file(conversation_id)
+        document = "".join([piece async for piece in document_pieces(self._store, self._workspace, info, "json")])
+        target = self._file(info.id)
         draft = target.with_suffix(f".{os.getpid()}.tmp")
         self._folder.mkdir(parents=True, exist_ok=True)
         draft.write_text(document, encoding="utf-8")
         draft.replace(target)
 
-    def keep_only(self, conversation_ids: Iterable[str]) -> None:
-        """Delete the files of conversations that are gone."""
-        kept = {self._file(conversation_id).name for conversation_id in conversation_ids}
-        for file in self._folder.glob(f"{self._prefix}*.json"):
-            if file.name not in kept:
-                file.unlink(missing_ok=True)
+    def _file(self, conversation_id: str) -> Path:
+        return self._folder / f"{self._prefix}{identity('mirror', conversation_id)}.json"

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from recollect.compose.context import Context, Strategy
     from recollect.config import Settings
     from recollect.distill.models import SummaryModel
+    from recollect.exporting import Format
     from recollect.model import ConversationInfo, ConversationStatus, Insight, Project, Summary, ToolCall, Turn, TurnStatus
     from recollect.recorder import OnEdit
     from recollect.running import Runner
@@ -454,12 +455,13 @@ class Memory:
         """
         return self._by.run(self._of.forget(conversation=conversation, project=project, before=before, origin=origin))
 
-    def sweep(self) -> Swept:
+    def sweep(self, *, thoroughly: bool = True) -> Swept:
         """Remove what has expired from disk, with all that hangs from it, and close requests that were never finalized.
 
-        Another process may have taken it out of the store already: its bytes, and what a mirror says, go all the same.
+        Another process may have taken it out of the store already: `thoroughly` has its bytes, and what a mirror says, go all
+        the same.
         """
-        return self._by.run(self._of.sweep())
+        return self._by.run(self._of.sweep(thoroughly=thoroughly))
 
     def verify(
         self, record_id: str | None = None, content: str | None = None, *, progress: Callable[[int], None] | None = None
@@ -628,7 +630,7 @@ class Conversation:
         """Fork after a turn (its index), or after the turn that holds a message (its sequence); by default after the last."""
         return Conversation(self._by.run(self._of.branch(from_turn=from_turn, from_message=from_message, title=title)), self._by)
 
-    def export(self, format: Literal["json", "markdown"] = "json") -> str:  # noqa: A002  the public name
+    def export(self, format: Format = "json") -> str:  # noqa: A002  the public name
         """Return the conversation as one document, inherited turns written in."""
         return self._by.run(self._of.export(format))
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recollect.checks import checked_plain
+from recollect.core import Core
 from recollect.errors import InputError, StoreBusyError
-from recollect.half import Half
 from recollect.store.shapes import ConversationFilter
 from recollect.trace.verify import verify_content, verify_store
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _ALL = 1_000_000
 
 
-class Kept(Half):
+class Kept(Core):
     """How a memory is kept in order."""
 
     async def forget(
@@ -57,19 +57,21 @@ class Kept(Half):
         where = ConversationFilter(agent=origin, project_ids=None if project is None else await self._projects.ids(project, None))
         return [info.id for info in await self.store.conversations.find(self.workspace, where, _ALL)]
 
-    async def sweep(self) -> Swept:
+    async def sweep(self, *, thoroughly: bool = True) -> Swept:
         """Remove what has expired from disk, with all that hangs from it, and close requests that were never finalized.
 
-        Another process may have taken it out of the store already: its bytes, and what a mirror says, go all the same.
+        Another process may have taken it out of the store already: `thoroughly` has its bytes, and what a mirror says, go all
+        the same.
         """
         swept = await self.store.retention.sweep(self.workspace, self.clock.now())
         closed = await self.requests.close_idle()
-        await self._mirrored_anew()
-        try:
-            await self.store.erase()
-        except StoreBusyError:
-            if swept.has_removed:
-                raise
+        if swept.has_removed or thoroughly:
+            await self._mirrored_anew()
+            try:
+                await self.store.erase()
+            except StoreBusyError:
+                if swept.has_removed:
+                    raise
         return msgspec.structs.replace(swept, closed=closed)
 
     async def remove(self, conversation_ids: list[str], *, keep_inherited: bool) -> Forgotten:

@@ -194,7 +194,7 @@ async def test_in_summary_the_whole_content_is_still_verified(memory: Memory) ->
 
 SWEEPS: dict[str, Callable[[Memory], Awaitable[object]]] = {
     "a sweep": lambda memory: memory.sweep(),
-    "a worker": lambda memory: memory.worker().sweep(),
+    "a worker": lambda memory: memory.sweep(thoroughly=False),
 }
 
 
@@ -315,6 +315,18 @@ async def test_a_mirror_loses_it_at_the_sweep_too_whoever_took_it_out_of_the_sto
     assert any(WORD in file.read_text() for file in folder.iterdir())
     await mirrored.sweep()
     assert ["stays" in file.read_text() and WORD not in file.read_text() for file in folder.iterdir()] == [True]
+
+
+async def test_a_worker_takes_it_out_of_the_mirror_with_the_store(memory: Memory, clock: ManualClock, tmp_path: Path) -> None:
+    folder = tmp_path / "mirror"
+    mirrored = configured(
+        memory, projects={"*": {"retention": {"turns_days": 1}}}, agent={"memory": {"persistence": {"mirror": str(folder)}}}
+    )
+    await fleeting(mirrored)
+    assert any(WORD in file.read_text() for file in folder.iterdir())
+    clock.advance(DAY_SECONDS)
+    await mirrored.sweep(thoroughly=False)
+    assert list(folder.iterdir()) == []
 
 
 # How long

@@ -7,32 +7,40 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING
-
-from recollect.store import open_store
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
-    from recollect.clock import Clock, Ids
-    from recollect.config import Settings
     from recollect.distill.metrics import Metrics
-    from recollect.distill.models import Writers
-    from recollect.store import Store
+    from recollect.distill.worker import Worker
 
 _FIRST_LOOK_SECONDS = 1.0  # a program that is over sooner never pays for a worker
 _LOOK_SECONDS = 30.0  # jobs of other processes, and those that wait for another attempt
 
 
+class Workplace(Protocol):
+    """A memory on a store of its own."""
+
+    def worker(self, is_stopped: Callable[[], bool]) -> Worker:
+        """Return a worker on its store."""
+        ...
+
+    async def sweep(self, *, thoroughly: bool) -> object:
+        """Remove what has expired."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the store."""
+        ...
+
+
 class Background:
     """Does the jobs of a workspace while the process lives."""
 
-    def __init__(self, settings: Settings, clock: Clock, ids: Ids, metrics: Metrics, writers: Callable[[Store], Writers]) -> None:
-        self._settings = settings
-        self._clock = clock
-        self._ids = ids
+    def __init__(self, opened: Callable[[], Awaitable[Workplace]], metrics: Metrics) -> None:
+        self._opened = opened
         self._metrics = metrics
-        self._writers = writers
         self._asked = threading.Event()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -41,10 +49,6 @@ class Background:
         """Begin to look for jobs, a little later."""
         self._thread = threading.Thread(target=self._run, name="recollect-distill", daemon=True)
         self._thread.start()
-
-    def adopt(self, settings: Settings) -> None:
-        """Work by other settings from the next look on."""
-        self._settings = settings
 
     def wake(self) -> None:
         """Say that there is something to do; returns at once."""
@@ -72,18 +76,13 @@ class Background:
 
     async def _drained(self, *, is_first: bool) -> None:
         """Do what is due, in a store that is open only as long as there is something."""
-        from recollect.distill.worker import Worker  # noqa: PLC0415  NumPy is loaded when there is something to do
-
-        store = await open_store(self._settings.store, self._settings, clock=self._clock, threads=False)
+        own = await self._opened()
         try:
-            worker = Worker(
-                store, self._settings, self._clock, self._ids,
-                metrics=self._metrics, writers=self._writers(store), is_stopped=self._stopped.is_set,
-            )  # fmt: skip
+            worker = own.worker(self._stopped.is_set)
             if is_first:
                 await worker.wake_stale()
-            await worker.sweep()
+            await own.sweep(thoroughly=False)
             while not self._stopped.is_set() and await worker.step():
                 pass
         finally:
-            await store.close()
+            await own.close()

@@ -113,12 +113,6 @@ class Worker:
         if self._settings.agent.memory.embeddings.enabled:
             await self._store.jobs.wake_all(self._workspace, "embed", self._clock.now(), model=self._chosen_embedder().name)
 
-    async def sweep(self) -> None:
-        """Remove what has expired."""
-        swept = await self._store.retention.sweep(self._workspace, self._clock.now())
-        if swept.has_removed:
-            await self._store.erase()
-
     async def drain(self) -> int:
         """Do jobs until none is due; returns how many."""
         done = 0

@@ -113,7 +113,7 @@ async def _worker(options: Namespace) -> int:
     async with await Memory.open(settings=settings, worker=False) as memory:
         own = memory.worker()
         await own.wake_stale()
-        await own.sweep()
+        await memory.sweep(thoroughly=False)
         while not stopped.is_set():
             if await own.step():
                 done += 1
@@ -124,7 +124,7 @@ async def _worker(options: Namespace) -> int:
                 try:
                     await asyncio.wait_for(stopped.wait(), _LOOK_SECONDS)
                 except TimeoutError:
-                    await own.sweep()
+                    await memory.sweep(thoroughly=False)
     if wants_json(options):
         print_json({"done": done})
     else:
