@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from pydantic_ai.models import Model
 
-    from recollect.analyzing import Named
+    from recollect.halves.analyzing import Named
     from recollect.answers import (
         AccessedFile,
         Analyses,
@@ -79,9 +79,9 @@ if TYPE_CHECKING:
     from recollect.compose.context import Context, Strategy
     from recollect.config import Settings
     from recollect.distill.models import SummaryModel
-    from recollect.exporting import Format
+    from recollect.documents.exporting import Format
     from recollect.model import ConversationInfo, ConversationStatus, Insight, Project, Summary, ToolCall, Turn, TurnStatus
-    from recollect.recorder import OnEdit
+    from recollect.record.recorder import OnEdit
     from recollect.running import Runner
     from recollect.trace.answers import CheckpointEntry, ContextUsage, FileUsage, Flow, ToolReliability, Why
 
@@ -179,9 +179,9 @@ def _method(node: ast.AsyncFunctionDef) -> str:
 
 def sync_module() -> str:
     """Return `recollect/sync.py`, formatted."""
-    text = HEAD + methods(SOURCE / "memory.py", "Memory", MEMORY) + methods(SOURCE / "auditing.py", "Audited", AUDIT)
-    text += methods(SOURCE / "indexing.py", "Coded", CODE) + methods(SOURCE / "analyzing.py", "Analysed", ANALYSIS)
-    text += methods(SOURCE / "distilling.py", "Distilled", DISTILLING) + methods(SOURCE / "upkeep.py", "Kept", UPKEEP)
+    text = HEAD + methods(SOURCE / "memory.py", "Memory", MEMORY) + methods(SOURCE / "halves" / "auditing.py", "Audited", AUDIT)
+    text += methods(SOURCE / "halves" / "indexing.py", "Coded", CODE) + methods(SOURCE / "halves" / "analyzing.py", "Analysed", ANALYSIS)
+    text += methods(SOURCE / "halves" / "distilling.py", "Distilled", DISTILLING) + methods(SOURCE / "halves" / "upkeep.py", "Kept", UPKEEP)
     text += MIDDLE + methods(SOURCE / "conversation.py", "Conversation", CONVERSATION)
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "src/recollect/sync.py", "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd=ROOT)  # noqa: S603  our own formatter

@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from recollect.agent.agent import ConversationAgent
     from recollect.agent.project import project_settings
     from recollect.agent.settings import AgentConfig, Reply
-    from recollect.analyzing import batch_analyze
     from recollect.answers import (
         AccessedFile,
         Analyses,
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from recollect.compose.fallback import history_fallback
     from recollect.config import Settings, load_settings
     from recollect.conversation import Conversation
-    from recollect.copying import copy_store
+    from recollect.documents.copying import copy_store
     from recollect.errors import (
         ConfigError,
         ConflictError,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
         StoreUnavailableError,
         TooLargeError,
     )
+    from recollect.halves.analyzing import batch_analyze
     from recollect.memory import Memory
     from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, Insight, Message, Summary, ToolCall, ToolResult, Turn
     from recollect.trace.answers import CheckpointEntry, ContextUsage, FileUsage, Flow, ToolReliability, Why
@@ -50,7 +50,7 @@ _HOMES = {
     "recollect.agent.agent": ("ConversationAgent",),
     "recollect.agent.project": ("project_settings",),
     "recollect.agent.settings": ("AgentConfig", "Reply"),
-    "recollect.analyzing": ("batch_analyze",),
+    "recollect.halves.analyzing": ("batch_analyze",),
     "recollect.answers": (
         "AccessedFile",
         "Analyses",
@@ -69,7 +69,7 @@ _HOMES = {
     "recollect.compose.fallback": ("history_fallback",),
     "recollect.config": ("Settings", "load_settings"),
     "recollect.conversation": ("Conversation",),
-    "recollect.copying": ("copy_store",),
+    "recollect.documents.copying": ("copy_store",),
     "recollect.errors": (
         "ConfigError",
         "ConflictError",

@@ -9,13 +9,13 @@ import msgspec
 from recollect.answers import AccessedFile, HistoryMessage, SearchResult
 from recollect.capture.paths import place_of
 from recollect.checks import checked_count, checked_levels, checked_text
+from recollect.documents.exporting import all_turns, document_pieces
 from recollect.errors import InputError, NotFoundError, StoreBusyError
-from recollect.exporting import all_turns, document_pieces
 from recollect.identity import identity
 from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX
 from recollect.model import ACCESS_ORDER
 from recollect.placing import place_turn
-from recollect.recorder import MovedError
+from recollect.record.recorder import MovedError
 from recollect.store.shapes import CallFilter, ConversationChange, SearchScope, TurnRange
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from recollect.capture.reading import Reading
     from recollect.capture.recorded import Said
     from recollect.compose.context import Context, Strategy
-    from recollect.exporting import Format
+    from recollect.documents.exporting import Format
     from recollect.memory import Memory
     from recollect.model import ConversationInfo, Summary, ToolCall, Turn, TurnStatus
-    from recollect.recorder import OnEdit, Result
+    from recollect.record.recorder import OnEdit, Result
 
 _replace = msgspec.structs.replace
 _TURN_CHARS_MIN = 200
@@ -266,7 +266,7 @@ class Conversation:
         Five recent messages and ten relevant ones by default, ten recent ones with `recent`; together never more than
         `agent.memory.max_context_messages`.
         """
-        from recollect.contexts import Wanted  # noqa: PLC0415  only those who compose need it
+        from recollect.compose.contexts import Wanted  # noqa: PLC0415  only those who compose need it
 
         if query is not None:
             checked_text("query", query)

@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from recollect.analyzing import Analysed
 from recollect.answers import Recorded, SearchResult, Session, session_of
-from recollect.auditing import Audited
 from recollect.capture.paths import place_of
 from recollect.checks import checked_count, checked_levels, checked_plain, checked_share, checked_text
 from recollect.clock import RandomIds, SystemClock
 from recollect.conversation import Conversation
-from recollect.distilling import Distilled
+from recollect.documents.document import rehashed
 from recollect.errors import InputError
-from recollect.indexing import Coded
+from recollect.halves.analyzing import Analysed
+from recollect.halves.auditing import Audited
+from recollect.halves.distilling import Distilled
+from recollect.halves.indexing import Coded
+from recollect.halves.upkeep import Kept
 from recollect.model import Project, Turn
 from recollect.opening import off_the_loop, settings_of
 from recollect.placing import unplaced
 from recollect.projects import filter_of
 from recollect.store import open_store
 from recollect.store.shapes import ConversationFilter, SearchScope
-from recollect.transfer import rehashed
-from recollect.upkeep import Kept
 
 if TYPE_CHECKING:
     from asyncio import Task
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from recollect.config import Settings
     from recollect.distill.models import SummaryModel
     from recollect.model import ConversationInfo, ConversationStatus
-    from recollect.recorder import OnEdit
+    from recollect.record.recorder import OnEdit
 
 _ALL = 1_000_000
 
@@ -298,7 +298,7 @@ class Memory(Analysed, Audited, Coded, Distilled, Kept):
         It never has more than `budget_chars` characters, nor more tokens than `budget_tokens` by a safe estimate. What is
         not given comes from the settings. `messages` are what the agent holds: they are used where memory has nothing.
         """
-        from recollect.contexts import Wanted  # noqa: PLC0415  as above
+        from recollect.compose.contexts import Wanted  # noqa: PLC0415  as above
 
         wanted = Wanted(
             strategy=strategy, budget_chars=budget_chars, budget_tokens=budget_tokens, recent_messages=recent_messages,
@@ -315,7 +315,7 @@ class Memory(Analysed, Audited, Coded, Distilled, Kept):
         The same document again changes nothing; another conversation under its id is a `ConflictError`, unless it is to
         be replaced.
         """
-        from recollect.importing import Importer  # noqa: PLC0415  only those who import need it
+        from recollect.documents.importing import Importer  # noqa: PLC0415  only those who import need it
 
         created = await Importer(self.store, self.workspace, self.recorder, self.ids).read(document, replace=replace, new_id=new_id)
         await self.mirrored(created.id)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pydantic_ai.models import Model
 
-    from recollect.analyzing import Named
+    from recollect.halves.analyzing import Named
     from recollect.answers import (
         AccessedFile,
         Analyses,
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from recollect.compose.context import Context, Strategy
     from recollect.config import Settings
     from recollect.distill.models import SummaryModel
-    from recollect.exporting import Format
+    from recollect.documents.exporting import Format
     from recollect.model import ConversationInfo, ConversationStatus, Insight, Project, Summary, ToolCall, Turn, TurnStatus
-    from recollect.recorder import OnEdit
+    from recollect.record.recorder import OnEdit
     from recollect.running import Runner
     from recollect.trace.answers import CheckpointEntry, ContextUsage, FileUsage, Flow, ToolReliability, Why
 

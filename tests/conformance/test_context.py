@@ -315,7 +315,7 @@ async def test_code_that_the_question_names_is_in(memory: Memory, clock: ManualC
 
 
 async def test_a_context_waits_for_distilling_no_longer_than_asked(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    from recollect import contexts
+    from recollect.compose import contexts
 
     now = 0.0
     slept: list[float] = []

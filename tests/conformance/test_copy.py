@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recollect.copying import copy_store
+from recollect.documents.copying import copy_store
 from recollect.errors import ConflictError, InputError
 from recollect.memory import Memory
 from recollect.model import Insight, Reference, Scope, Summary
@@ -92,7 +92,7 @@ async def test_copying_again_changes_nothing_and_brings_what_is_new(memory: Memo
 async def test_a_copy_that_broke_off_is_taken_up_again(
     memory: Memory, elsewhere: Memory, everything: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recollect import copying
+    from recollect.documents import copying
 
     ids = await filled(memory, everything)
     monkeypatch.setattr(copying, "_TURNS_PER_PAGE", 2)

@@ -9,7 +9,7 @@ import pytest
 
 from recollect import batch_analyze
 from recollect.clock import ManualClock
-from recollect.copying import copy_store
+from recollect.documents.copying import copy_store
 from recollect.errors import ConfigError, InputError, NotFoundError
 from recollect.memory import Memory
 from recollect.model import Insight

@@ -11,8 +11,8 @@ import pytest
 
 from recollect.answers import SearchResult
 from recollect.clock import ManualClock
-from recollect.copying import copy_store
 from recollect.distill.embedders import default_embedder
+from recollect.documents.copying import copy_store
 from recollect.errors import InputError
 from recollect.limits import CANDIDATES_MAX
 from recollect.memory import Memory

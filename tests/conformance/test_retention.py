@@ -18,7 +18,7 @@ from recollect.answers import Forgotten, Swept, to_json
 from recollect.clock import CountedIds, ManualClock
 from recollect.config import settings_from
 from recollect.conversation import Conversation
-from recollect.copying import copy_store
+from recollect.documents.copying import copy_store
 from recollect.errors import NotFoundError
 from recollect.memory import Memory
 from recollect.model import ConversationInfo, Summary

@@ -26,7 +26,7 @@ import pytest
 
 from recollect.client import Client
 from recollect.config import settings_from
-from recollect.copying import copy_store
+from recollect.documents.copying import copy_store
 from recollect.errors import RecollectError
 from recollect.memory import Memory
 from recollect.model import CodeChange, Message, ToolCall, ToolResult, Turn

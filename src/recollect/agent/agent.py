@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from recollect.agent.settings import AgentConfig, checked_config, settings_with
 from recollect.capture.paths import place_of
 from recollect.errors import ConfigError, InputError
-from recollect.indexing import checkout
+from recollect.halves.indexing import checkout
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

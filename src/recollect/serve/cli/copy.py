@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recollect.config import load_settings
-from recollect.copying import copy_store
+from recollect.documents.copying import copy_store
 from recollect.running import runner
 from recollect.serve.cli.output import Progress, count, print_json
 from recollect.serve.cli.session import wants_json

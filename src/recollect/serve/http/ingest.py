@@ -10,7 +10,7 @@ from recollect.answers import Recorded, to_json
 from recollect.capture.clean import parse_json
 from recollect.errors import InputError, RecollectError, StoreError, TooLargeError
 from recollect.limits import PATH_CHARS_MAX
-from recollect.requests import PIECES
+from recollect.record.requests import PIECES
 from recollect.serve.http.examples import PAYLOAD, START, raw_body
 from recollect.serve.http.examples import PIECES as PIECE_EXAMPLES
 from recollect.serve.http.replies import Remembering, memory_of, read_body, reply

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from recollect.clock import Clock
     from recollect.config import Settings
     from recollect.model import ConversationInfo, Json, Turn
-    from recollect.recorder import Recorder
+    from recollect.record.recorder import Recorder
     from recollect.store import Store
 
 PIECES: tuple[Piece, ...] = ("context", "messages", "model-response", "tool-calls", "tool-results", "code-changes", "checkpoints")

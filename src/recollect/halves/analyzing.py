@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, overload
 
 from recollect.checks import checked_count, checked_plain, checked_text
-from recollect.core import Core
 from recollect.errors import ConfigError, InputError
+from recollect.halves.core import Core
 from recollect.limits import ANALYSIS_AT_ONCE_MAX, ANALYSIS_RETRIES_MAX, TASK_CHARS_MAX
 from recollect.opening import on_a_loop
 from recollect.store.shapes import ConversationFilter, InsightFilter

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from recollect.documents.document import document_closing, document_opening, document_turn, markdown_opening, markdown_turn
 from recollect.errors import InputError
 from recollect.limits import TURNS_PER_PAGE
 from recollect.store.shapes import TurnRange
-from recollect.transfer import document_closing, document_opening, document_turn, markdown_opening, markdown_turn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

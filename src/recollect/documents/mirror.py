@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recollect.exporting import document_pieces
+from recollect.documents.exporting import document_pieces
 from recollect.identity import identity
 from recollect.store.shapes import ConversationFilter
 

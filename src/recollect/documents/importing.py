@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from recollect.capture.clean import parse_json
+from recollect.documents.document import document_closing, document_opening, document_turn, read_document, refuse_altered
 from recollect.errors import ConflictError
 from recollect.identity import identity
 from recollect.model import Project
 from recollect.placing import place_turn, unplaced
 from recollect.store.shapes import TurnRange
-from recollect.transfer import document_closing, document_opening, document_turn, read_document, refuse_altered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from recollect.clock import Ids
     from recollect.model import ConversationInfo, Json, Turn
-    from recollect.recorder import Recorder
+    from recollect.record.recorder import Recorder
     from recollect.store import Store
 
 _replace = msgspec.structs.replace

@@ -8,8 +8,8 @@ import msgspec
 
 from recollect.checks import checked_count
 from recollect.clock import RandomIds
-from recollect.core import Core
 from recollect.errors import ConfigError, InputError
+from recollect.halves.core import Core
 from recollect.store.shapes import ConversationFilter
 
 if TYPE_CHECKING:

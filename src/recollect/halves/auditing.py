@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.capture.paths import place_of
 from recollect.checks import checked_count, checked_number, checked_plain, checked_time
-from recollect.core import Core
 from recollect.errors import InputError, NotFoundError
+from recollect.halves.core import Core
 from recollect.store.traced import TraceScope
 
 if TYPE_CHECKING:

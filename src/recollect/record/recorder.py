@@ -22,7 +22,7 @@ from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX
 from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, Project, Turn
 from recollect.placing import Head, outline, place_turns
 from recollect.policies import KEEPS_ALL, Policy, is_marked, policy_of
-from recollect.recognition import Recognition, recognise
+from recollect.record.recognition import Recognition, recognise
 from recollect.store.shapes import Draft, Recording, TurnRange
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from recollect.answers import Indexed, ScopeUse
 from recollect.capture.paths import place_of
 from recollect.checks import checked_count, checked_text
-from recollect.core import Core
 from recollect.errors import InputError, NotFoundError
+from recollect.halves.core import Core
 from recollect.policies import policy_of
 
 if TYPE_CHECKING:

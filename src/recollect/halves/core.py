@@ -13,7 +13,7 @@ from recollect.identity import identity
 from recollect.limits import TAG_CHARS_MAX, TAGS_MAX, TITLE_CHARS_MAX
 from recollect.model import ConversationInfo
 from recollect.projects import Projects
-from recollect.recorder import Recorder
+from recollect.record.recorder import Recorder
 from recollect.text import shorten
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from recollect.clock import Clock, Ids
+    from recollect.compose.contexts import Contexts
     from recollect.config import Settings
-    from recollect.contexts import Contexts
     from recollect.distill.background import Background
     from recollect.distill.models import SummaryModel
-    from recollect.mirror import Mirror
+    from recollect.documents.mirror import Mirror
     from recollect.model import Project
-    from recollect.recalling import Recall
-    from recollect.requests import OpenRequests
+    from recollect.recall.recalling import Recall
+    from recollect.record.requests import OpenRequests
     from recollect.store import Store
 
 
@@ -50,21 +50,21 @@ class Core:
     @cached_property
     def recall(self) -> Recall:
         """What is asked in words."""
-        from recollect.recalling import Recall  # noqa: PLC0415  only those who ask need it
+        from recollect.recall.recalling import Recall  # noqa: PLC0415  only those who ask need it
 
         return Recall(self.store, self.settings, self.clock, self.metrics)
 
     @cached_property
     def contexts(self) -> Contexts:
         """What is composed."""
-        from recollect.contexts import Contexts  # noqa: PLC0415  as above
+        from recollect.compose.contexts import Contexts  # noqa: PLC0415  as above
 
         return Contexts(self.store, self.settings, self.clock, self.recall, self._clean)
 
     @cached_property
     def requests(self) -> OpenRequests:
         """Requests that come in pieces."""
-        from recollect.requests import OpenRequests  # noqa: PLC0415  as above
+        from recollect.record.requests import OpenRequests  # noqa: PLC0415  as above
 
         async def create(cwd: str | None, **about: Any) -> ConversationInfo:
             return await self.recorder.begin(*self._begun(cwd, **about))
@@ -76,7 +76,7 @@ class Core:
         folder = self.settings.agent.memory.persistence.mirror
         if folder is None:
             return None
-        from recollect.mirror import Mirror  # noqa: PLC0415  only those who mirror need it
+        from recollect.documents.mirror import Mirror  # noqa: PLC0415  only those who mirror need it
 
         return Mirror(folder, self.store, self.workspace)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from recollect.clock import Clock
     from recollect.config import Settings
     from recollect.model import ConversationInfo
-    from recollect.recalling import Recall
+    from recollect.recall.recalling import Recall
     from recollect.store import Store
     from recollect.store.shapes import Elsewhere, SearchScope
 

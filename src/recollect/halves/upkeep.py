@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recollect.checks import checked_plain
-from recollect.core import Core
 from recollect.errors import InputError, StoreBusyError
+from recollect.halves.core import Core
 from recollect.store.shapes import ConversationFilter
 from recollect.trace.verify import verify_content, verify_store
 

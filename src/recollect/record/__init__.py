@@ -1,0 +1,1 @@
+"""Turns → the store: appended, recognised in a history, in pieces, or anew."""
