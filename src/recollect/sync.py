@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from pydantic_ai.models import Model
 
-    from recollect.halves.analyzing import Named
     from recollect.answers import (
         AccessedFile,
         Analyses,
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from recollect.config import Settings
     from recollect.distill.models import SummaryModel
     from recollect.documents.exporting import Format
+    from recollect.halves.analyzing import Named
     from recollect.model import ConversationInfo, ConversationStatus, Insight, Project, Summary, ToolCall, Turn, TurnStatus
     from recollect.record.recorder import OnEdit
     from recollect.running import Runner
@@ -326,13 +326,18 @@ class Memory:
         return self._by.run(self._of.checkpoints(conversation, project=project, cwd=cwd, days=days, since=since, until=until))
 
     def index(
-        self, cwd: str | os.PathLike[str] = ".", *, project: str | None = None, progress: Callable[[int, str], None] | None = None
+        self,
+        cwd: str | os.PathLike[str] = ".",
+        *,
+        project: str | None = None,
+        again: bool = False,
+        progress: Callable[[int, str], None] | None = None,
     ) -> Indexed:
         """Read the symbols of a project's files: those that changed since the last time, by their content; what is gone is let go.
 
-        `progress` is called with how many files were looked at, and the last one's path.
+        `again` reads every file anew. `progress` is called with how many files were looked at, and the last one's path.
         """
-        return self._by.run(self._of.index(cwd, project=project, progress=progress))
+        return self._by.run(self._of.index(cwd, project=project, again=again, progress=progress))
 
     def scopes(self, name: str, *, project: str | None = None, cwd: str | os.PathLike[str] | None = None) -> list[ScopeUse]:
         """Return the symbols of a name, qualified or not, by path and line, each with the conversations that speak of it."""

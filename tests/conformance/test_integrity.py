@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
+from recollect.errors import DamagedStoreError
 from recollect.identity import content_hash
 from recollect.limits import MESSAGE_CHARS_MAX, RESULT_CHARS_MAX
 from recollect.memory import Memory
+from tests.spoiling import spoil
 
 
 async def test_every_content_has_its_full_hash(memory: Memory) -> None:
@@ -85,3 +90,57 @@ async def test_projects_of_one_directory_are_seen_together(memory: Memory, tmp_p
     await (await memory.create_conversation(cwd=tmp_path)).record(user="giraffe")
     assert len(await memory.list_conversations(cwd=tmp_path)) == 2
     assert len((await memory.search("giraffe", cwd=tmp_path)).hits) == 2
+
+
+READS: dict[str, Callable[[Memory, str, Path], Awaitable[object]]] = {
+    "summary": lambda memory, own_id, _: memory.store.derived.summaries(memory.workspace, own_id, None),
+    "insight": lambda memory, own_id, _: memory.insights(conversation=own_id),
+    "scope": lambda memory, _, folder: memory.scopes("ship", cwd=folder),
+}
+REPAIRS: dict[str, Callable[[Memory, str, Path], Awaitable[object]]] = {
+    "summary": lambda memory, *_: memory.distill(rebuild=True),
+    "insight": lambda memory, own_id, _: memory.analyze([own_id], again=True),
+    "scope": lambda memory, _, folder: memory.index(folder, again=True),
+}
+
+
+@pytest.mark.parametrize("kind", list(READS))
+async def test_what_was_made_of_turns_and_code_is_checked_refused_and_made_again(memory: Memory, tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "cart.py").write_text("def ship(order):\n    return order\n")
+    conversation = await memory.create_conversation(folder)
+    for n in range(6):
+        await conversation.record(user=f"Please change the port of the service to {8000 + n}", assistant=f"Changed it to {8000 + n}.")
+    await memory.distill()
+    await memory.analyze([conversation.id])
+    await memory.index(folder)
+    for read in READS.values():
+        assert await read(memory, conversation.id, folder)
+    whole = await memory.verify()
+    assert (whole.status, whole.damage) == ("intact", ())
+    spoil(memory, kind)
+    found = await memory.verify()
+    assert found.status == "damaged"
+    assert {damage.kind for damage in found.damage} == {kind}
+    assert found.checked == whole.checked
+    with pytest.raises(DamagedStoreError, match=f"{kind} .* is not what was written: .*`recollect "):
+        await READS[kind](memory, conversation.id, folder)
+    await REPAIRS[kind](memory, conversation.id, folder)
+    assert await READS[kind](memory, conversation.id, folder)
+    assert (await memory.verify()).status == "intact"
+
+
+@pytest.mark.parametrize("kind", list(READS))
+async def test_what_is_damaged_can_be_forgotten(memory: Memory, tmp_path: Path, kind: str) -> None:
+    (tmp_path / "cart.py").write_text("def ship(order):\n    return order\n")
+    conversation = await memory.create_conversation(tmp_path)
+    for n in range(6):
+        await conversation.record(user=f"Please change the port of the service to {8000 + n}", assistant=f"Changed it to {8000 + n}.")
+    await memory.distill()
+    await memory.analyze([conversation.id])
+    await memory.index(tmp_path)
+    spoil(memory, kind)
+    await memory.forget(project=tmp_path.name)
+    assert await memory.list_conversations() == []
+    assert (await memory.verify()).status == "intact"

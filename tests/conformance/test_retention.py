@@ -496,6 +496,28 @@ async def test_forgetting_a_time_leaves_summaries_that_were_made_later(memory: M
     assert len(await conversation.summaries()) == 1
 
 
+async def test_forgetting_a_time_takes_what_was_made_later_of_what_was_said_then(memory: Memory, clock: ManualClock) -> None:
+    own = keeping(memory, turns_days=1, summaries_days="never")
+    conversation = await own.create_conversation(project="fleeting")
+    for n in range(12):
+        await conversation.record(user=f"question {n} about the {WORD}", assistant=f"the {WORD} swims {n} miles")
+    await own.distill()
+    clock.advance(DAY_SECONDS)
+    forgotten = clock.now()
+    assert await conversation.turns() == []
+    clock.advance(DAY_SECONDS)
+    await configured(own, projects=to_json(own.settings.projects), distill={"fold_chars": 100}).distill()
+    await conversation.summarize()
+    folds = [one for one in await conversation.summaries() if one.level > 1]
+    assert all(one.created_at > forgotten for one in folds)
+    assert folds, "what was folded was said before"
+    await own.forget(before=forgotten)
+    await own.store.erase()
+    assert places_of(WORD, everywhere(own)) == []
+    assert (await own.verify()).status == "intact"
+    assert await own.list_conversations() == []
+
+
 async def test_titles_and_summaries_that_told_of_it_go_and_are_told_anew(memory: Memory, clock: ManualClock) -> None:
     own = keeping(memory, turns_days=1, summaries_days=1)
     conversation = await own.create_conversation(project="fleeting")

@@ -249,7 +249,17 @@ def test_the_full_text_index_is_checked_against_its_passages(path: Path) -> None
     connection.execute("update passage set terms = 'something else' where number = (select min(number) from passage)")
     connection.close()
     with Memory.open(path) as memory:
-        assert "index" in [damage.kind for damage in memory.verify().damage]
+        assert ("index", "passage_terms") in [(damage.kind, damage.id) for damage in memory.verify().damage]
+
+
+@pytest.mark.parametrize("name", ["passage_terms", "scope_terms", "insight_terms"])
+def test_every_full_text_index_is_checked(path: Path, name: str) -> None:
+    filled(path)
+    connection = raw(path)
+    connection.execute(f"insert into {name} (rowid, terms) values (1234567, 'nobody wrote this')")  # noqa: S608  one of three names
+    connection.close()
+    with Memory.open(path) as memory:
+        assert [damage.id for damage in memory.verify().damage if damage.kind == "index"] == [name]
 
 
 def test_flipped_bits_are_found_or_harmless(path: Path, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from recollect.agent.translating import result_text
 from recollect.checks import checked_text
 from recollect.conversation import Conversation
 from recollect.errors import InputError, ModelError
-from recollect.models.metered import plain_text
+from recollect.models.plain import plain_text
 from recollect.text import shorten
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pydantic_ai.messages import ToolCallPart, tool_return_ta
 
 from recollect.agent.settings import AgentConfig
 from recollect.errors import ModelError, RecollectError
-from recollect.models.metered import plain_text
+from recollect.models.plain import plain_text
 from recollect.text import shorten
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from recollect.agent.translating import answer_message, context_message, outcome
 from recollect.compose.rendering import HOW_TO_READ
 from recollect.conversation import Conversation
 from recollect.errors import InputError
-from recollect.models.metered import plain_text
+from recollect.models.plain import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from pydantic_ai.messages import (
     ToolReturnPart,
 )
 
-from recollect.models.metered import plain_text
+from recollect.models.plain import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,18 +17,18 @@ from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 
-from recollect.errors import ModelError, SpendingError
+from recollect.errors import ModelError
 from recollect.fence import fence_name, fenced
-from recollect.models.metered import Metered, sent_text
+from recollect.models.metered import sent_text, spent_in
 from recollect.models.providers import open_model
 from recollect.models.spending import Purse
-from recollect.tokens import token_estimate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from pydantic_ai.messages import ModelMessage
     from pydantic_ai.models import Model
+    from pydantic_ai.settings import ModelSettings
 
     from recollect.analysis.shapes import Shape
     from recollect.clock import Clock, Ids
@@ -66,37 +66,36 @@ class RefusedError(ModelError):
 class Asker:
     """A model that answers with the JSON of insights of one shape."""
 
-    def __init__(self, model: Model, purse: Purse, store: Store, settings: Settings, clock: Clock, shape: Shape, task: str) -> None:
-        self._model = Metered(model, purse)
+    def __init__(self, model: Model, purse: Purse, settings: Settings, shape: Shape, task: str) -> None:
         self.name = model.model_name
-        self._store = store
-        self._settings = settings
-        self._clock = clock
+        self._model = model
+        self._purse = purse
+        self._output_tokens_max = settings.models.analysis.output_tokens_max
+        self._seconds_max = settings.distill.model_seconds_max
         self._shape = shape
         self._task = task
         self._takes_schema = bool(model.profile.get("supports_json_schema_output"))
-        self._room = asyncio.Condition()
-        self._promised = 0  # tokens of what is being asked now
 
     async def ask(self, material: str, *, again: bool = False) -> str:
         """Ask once; `SpendingError` at the cap, `RefusedError` or `PassingError` for what they say, `ModelError` for the rest."""
         messages = self._messages(material, again=again)
-        use, seconds_max = self._settings.models.analysis, self._settings.distill.model_seconds_max
         wanted = ModelRequestParameters()
         if self._takes_schema:
             wanted = ModelRequestParameters(
                 output_mode="native", output_object=OutputObjectDefinition(self._shape.json_schema, name="insight")
             )
-        temperature = _TEMPERATURE_AGAIN if again else 0.0
-        async with self._within_the_cap(sent_text(messages, wanted)):
+        sent = sent_text(messages, wanted)
+        how: ModelSettings = {"max_tokens": self._output_tokens_max, "temperature": _TEMPERATURE_AGAIN if again else 0.0}
+        async with self._purse.paying(sent, waits=True) as bill:
             try:
-                async with asyncio.timeout(seconds_max):
-                    answer = await self._model.request(messages, {"max_tokens": use.output_tokens_max, "temperature": temperature}, wanted)
+                async with asyncio.timeout(self._seconds_max):
+                    answer = await self._model.request(messages, how, wanted)
             except TimeoutError as error:
-                msg = f"the model {self.name!r} took longer than {seconds_max:g} s (distill.model_seconds_max)"
+                msg = f"the model {self.name!r} took longer than {self._seconds_max:g} s (distill.model_seconds_max)"
                 raise PassingError(msg) from error
             except (AgentRunError, UserError) as error:
                 raise self._explained(error) from error
+            bill.spent = spent_in(sent, answer)
         return answer.text or ""
 
     def _messages(self, material: str, *, again: bool) -> list[ModelMessage]:
@@ -121,30 +120,6 @@ class Asker:
         passing.seconds = error.retry_after if isinstance(error, ModelAPIError) else None
         return passing
 
-    @asynccontextmanager
-    async def _within_the_cap(self, sent: str) -> AsyncGenerator[None]:
-        """Wait while what is being asked now might use up the day's tokens: the purse counts what was spent, not what will be."""
-        use = self._settings.models.analysis
-        most = use.daily_tokens_max
-        if most is None:
-            yield
-            return
-        wanted = token_estimate(sent) + use.output_tokens_max
-        async with self._room:
-            while self._promised and await self._spent() + self._promised + wanted > most:
-                await self._room.wait()
-            self._promised += wanted
-        try:
-            yield
-        finally:
-            self._promised -= wanted
-            async with self._room:
-                self._room.notify_all()
-
-    async def _spent(self) -> int:
-        midnight = self._clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
-        return await self._store.spending.tokens(self._settings.workspace, USE, midnight)
-
 
 @asynccontextmanager
 async def open_asker(
@@ -154,18 +129,13 @@ async def open_asker(
     use = settings.models.analysis
     if model is not None:
         purse = Purse(store, settings.workspace, USE, use, clock, ids, model=model.model_name)
-        yield Asker(model, purse, store, settings, clock, shape, task)
+        yield Asker(model, purse, settings, shape, task)
         return
     async with open_model(use, USE) as configured:
-        yield Asker(configured, Purse(store, settings.workspace, USE, use, clock, ids), store, settings, clock, shape, task)
+        yield Asker(configured, Purse(store, settings.workspace, USE, use, clock, ids), settings, shape, task)
 
 
 async def back_off(attempt: int, error: PassingError) -> None:
     """Wait before asking again: longer each time, as long as the server asked for, not all at once."""
     growing = _BACK_OFF_SECONDS * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311  jitter
     await asyncio.sleep(min(max(growing, error.seconds or 0.0), _BACK_OFF_SECONDS_MAX))
-
-
-def is_capped(error: ModelError) -> bool:
-    """Tell whether it was the user's own cap that stopped the asking."""
-    return isinstance(error, SpendingError)

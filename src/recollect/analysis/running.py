@@ -127,8 +127,8 @@ class Run:
         own_id = identity("insight", info.id, self._wanted.shape.kind, self._wanted.task, self._wanted.shape.fingerprint)
         for _ in range(_MOVED_ATTEMPTS_MAX):
             source_hash, last_turn = await self._store.derived.fingerprint(self._workspace, info.id)
-            known = next((one for one in await self._store.derived.insights(self._workspace, info.id) if one.id == own_id), None)
-            if known is not None and not self._wanted.again and self._is_current(known, source_hash):
+            known = None if self._wanted.again else await self._known(info.id, own_id)
+            if known is not None and self._is_current(known, source_hash):
                 return msgspec.structs.replace(analysis, status="unchanged", insight=known)
             if self._stopped is not None:
                 raise self._stopped
@@ -145,6 +145,10 @@ class Run:
             ):
                 return msgspec.structs.replace(analysis, status="done", insight=insight, reason=found.reason)
         return msgspec.structs.replace(analysis, status="failed", reason="it kept changing while it was analysed: analyse it again")
+
+    async def _known(self, conversation_id: str, own_id: str) -> Insight | None:
+        """Return what was found before; it is not read when it is to be found again, as one that is damaged is."""
+        return next((one for one in await self._store.derived.insights(self._workspace, conversation_id) if one.id == own_id), None)
 
     def _is_current(self, known: Insight, source_hash: str) -> bool:
         """Tell whether an insight needs no other: its turns are as they were, and no model would say what was only quoted."""

@@ -43,7 +43,7 @@ class Indexer:
         self._changed = 0
         self._unreadable = 0
 
-    async def run(self, progress: Callable[[int, str], None] | None) -> Indexed:
+    async def run(self, progress: Callable[[int, str], None] | None, *, again: bool) -> Indexed:
         """Read what has changed, let go of what is gone, and find out who speaks of it."""
         from recollect.code.walking import Skipped, source_files  # noqa: PLC0415  only those who index need it
 
@@ -55,7 +55,7 @@ class Indexer:
         for count, file in enumerate(source_files(self._root, skipped), 1):
             read = self._read(file)
             seen.add(file.path)
-            if read is not None and known.get(file.path) != read[1]:
+            if read is not None and (again or known.get(file.path) != read[1]):
                 waiting.append((read[1], self._scopes(file, read[0])))
                 waiting = await self._written(waiting, _FILES_AT_ONCE)
             if progress is not None:

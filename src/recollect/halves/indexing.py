@@ -29,11 +29,12 @@ class Coded(Core):
         cwd: str | os.PathLike[str] = ".",
         *,
         project: str | None = None,
+        again: bool = False,
         progress: Callable[[int, str], None] | None = None,
     ) -> Indexed:
         """Read the symbols of a project's files: those that changed since the last time, by their content; what is gone is let go.
 
-        `progress` is called with how many files were looked at, and the last one's path.
+        `again` reads every file anew. `progress` is called with how many files were looked at, and the last one's path.
         """
         place = place_of(self._projects.path(cwd))
         if place.root is None or not _is_folder(place.root):
@@ -49,7 +50,7 @@ class Coded(Core):
         from recollect.distill.indexer import Indexer  # noqa: PLC0415  only those who index need it
 
         folder = checkout(Path(place.cwd or place.root), Path(place.root))
-        return await Indexer(self.store, self.workspace, owner, folder, policy, self._clean).run(progress)
+        return await Indexer(self.store, self.workspace, owner, folder, policy, self._clean).run(progress, again=again)
 
     async def scopes(self, name: str, *, project: str | None = None, cwd: str | os.PathLike[str] | None = None) -> list[ScopeUse]:
         """Return the symbols of a name, qualified or not, by path and line, each with the conversations that speak of it."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.messages import BinaryContent, ModelRequest, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models.wrapper import WrapperModel
-from pydantic_core import to_json
 
-from recollect.models.spending import Purse, spent_on
+from recollect.models.plain import plain_text
+from recollect.models.spending import Spent, spent_on
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
     from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
     from pydantic_ai.settings import ModelSettings
+
+    from recollect.models.spending import Purse
 
 _PICTURE = "[picture] " * 400  # what one takes, about, whatever its bytes
 
@@ -35,7 +37,7 @@ class Metered(WrapperModel):
         sent = sent_text(messages, model_request_parameters)
         async with self._purse.paying(sent) as bill:
             response = await super().request(messages, model_settings, model_request_parameters)
-            bill.spent = spent_on(sent, _said(response), response.usage.input_tokens, response.usage.output_tokens)
+            bill.spent = spent_in(sent, response)
         return response
 
     @asynccontextmanager
@@ -55,7 +57,12 @@ class Metered(WrapperModel):
             try:
                 yield response
             finally:
-                bill.spent = spent_on(sent, _said(response.get()), response.usage.input_tokens, response.usage.output_tokens)
+                bill.spent = spent_in(sent, response.get())
+
+
+def spent_in(sent: str, response: ModelResponse) -> Spent:
+    """Return what a response took."""
+    return spent_on(sent, _said(response), response.usage.input_tokens, response.usage.output_tokens)
 
 
 def sent_text(messages: Sequence[ModelMessage], parameters: ModelRequestParameters) -> str:
@@ -76,13 +83,3 @@ def _part_text(part: Any) -> str:
 def _said(response: ModelResponse) -> str:
     parts = [part for part in response.parts if isinstance(part, TextPart | ThinkingPart | ToolCallPart)]
     return "\n".join(_part_text(part) for part in parts)
-
-
-def plain_text(value: Any) -> str:
-    """Return anything at all as text that can be sent: strings as they are, the rest as JSON, and as Python shows it where it is none."""
-    if not isinstance(value, str):
-        try:
-            value = to_json(value, fallback=repr, inf_nan_mode="constants").decode()
-        except (ValueError, TypeError, RecursionError):
-            value = repr(value)
-    return str(value).encode(errors="replace").decode()

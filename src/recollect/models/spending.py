@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _MILLION = 1_000_000
+_LOOK_SECONDS = 0.05
 
 
 class _Underway:
@@ -90,16 +92,18 @@ class Purse:
         return answer
 
     @asynccontextmanager
-    async def paying(self, text: str) -> AsyncGenerator[Bill]:
+    async def paying(self, text: str, *, waits: bool = False) -> AsyncGenerator[Bill]:
         """Let something be asked, when it and the longest answer fit into what is left of the day; `SpendingError` otherwise.
 
         Whoever asks puts on the bill what it took. A call that failed is written down with an estimate of what was sent:
-        it may have been paid for.
+        it may have been paid for. What others ask for at this moment counts as spent, or, if it `waits`, is waited for: most
+        of them take less than they may.
         """
         sent = token_estimate(text)
         wanted = sent + self._use.output_tokens_max
         self._weigh(wanted)
-        await self._look(wanted)
+        while not await self._has_room(wanted, waits=waits):  # noqa: ASYNC110  whoever has the room may be on another thread
+            await asyncio.sleep(_LOOK_SECONDS)
         self._underway.tokens += wanted
         try:
             async with self._written(sent) as bill:
@@ -128,23 +132,31 @@ class Purse:
             )
             raise BudgetError(msg)
 
-    async def _look(self, wanted: int) -> None:
+    async def _has_room(self, wanted: int, *, waits: bool) -> bool:
+        """Tell whether tokens fit beside what others ask for; raise where waiting would not help, or is not wished."""
         most = self._use.daily_tokens_max
         if most is None:
-            return
+            return True
+        spent = await self._spent_today()
+        asked = self._underway.tokens
+        if spent + asked + wanted <= most:
+            return True
+        if waits and asked and spent + wanted <= most:
+            return False
+        others = f", {asked:,} are being asked for" if asked else ""
+        msg = (
+            f"models.{self._what} has spent {spent:,} of its {most:,} tokens of today{others}, and up to {wanted:,} more "
+            f"are asked for: wait until midnight UTC, or raise models.{self._what}.daily_tokens_max"
+        )
+        raise SpendingError(msg)
+
+    async def _spent_today(self) -> int:
         midnight = self._clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
         while True:  # what was written down meanwhile is in neither count
             written = self._underway.written
             spent = await self._store.spending.tokens(self._workspace, self._what, midnight)
             if written == self._underway.written:
-                break
-        if spent + self._underway.tokens + wanted > most:
-            others = f", {self._underway.tokens:,} are being asked for" if self._underway.tokens else ""
-            msg = (
-                f"models.{self._what} has spent {spent:,} of its {most:,} tokens of today{others}, and up to {wanted:,} more "
-                f"are asked for: wait until midnight UTC, or raise models.{self._what}.daily_tokens_max"
-            )
-            raise SpendingError(msg)
+                return spent
 
     async def _write(self, spent: Spent, at: datetime, began: float, *, is_failed: bool) -> None:
         self.spent_tokens += spent.input_tokens + spent.output_tokens

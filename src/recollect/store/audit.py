@@ -12,6 +12,7 @@ from recollect.limits import TURNS_PER_PAGE
 from recollect.placing import checksum
 from recollect.store.integrity import damage_of
 from recollect.store.jobs import states_of, waiting_since
+from recollect.store.shapes import DERIVED_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from recollect.answers import Stats
     from recollect.model import Job
     from recollect.store.protocol import Engine, Transaction
-    from recollect.store.shapes import HashRecord, RecordKey
+    from recollect.store.shapes import DerivedKind, HashRecord, RecordKey
+
+
+_DERIVED_PER_PAGE = 500
 
 
 class Audit:
@@ -44,16 +48,27 @@ class Audit:
         return await self._engine.read(workspace, lambda transaction: transaction.audit.hashes(record_id))
 
     async def damage(self, workspace: str) -> AsyncIterator[tuple[int, list[Damage]]]:
-        """Check the database, then every conversation and turn of the workspace, in pieces: how many, and what is damaged."""
+        """Check the database, then all that the workspace holds, in pieces: how many records, and what is damaged."""
         yield 0, await self._engine.damage()
         yield await self._engine.read(workspace, _conversation_damage)
         after: int | str | None = None
         while True:
             keys = await self._engine.read(workspace, lambda transaction, start=after: transaction.audit.turns(start, TURNS_PER_PAGE))
             if not keys:
-                return
+                break
             after = keys[-1].key
             yield len(keys), await self._engine.read(workspace, lambda transaction, page=keys: _turn_damage(transaction, page))
+        for kind in DERIVED_KINDS:
+            async for found in self._derived_damage(workspace, kind):
+                yield found
+
+    async def _derived_damage(self, workspace: str, kind: DerivedKind) -> AsyncIterator[tuple[int, list[Damage]]]:
+        after: int | str | None = None
+        while keys := await self._engine.read(
+            workspace, lambda transaction, start=after: transaction.audit.derived(kind, start, _DERIVED_PER_PAGE)
+        ):
+            after = keys[-1].key
+            yield len(keys), await self._engine.read(workspace, lambda transaction, page=keys: _damage_among(transaction, kind, page))
 
 
 async def _counted(transaction: Transaction) -> tuple[Stats, list[Job]]:
@@ -87,3 +102,14 @@ async def _turn_damage(transaction: Transaction, keys: list[RecordKey]) -> list[
         if len(keys) == 1:
             return [Damage(kind="turn", id=keys[0].id, conversation_id=keys[0].conversation_id, reason=str(error))]
         return [damage for key in keys for damage in await _turn_damage(transaction, [key])]
+
+
+async def _damage_among(transaction: Transaction, kind: DerivedKind, keys: list[RecordKey]) -> list[Damage]:
+    """Read what was made of turns or code together, or one by one, as with turns."""
+    try:
+        await transaction.audit.read_derived(kind, [key.key for key in keys])
+    except DamagedStoreError as error:
+        if len(keys) == 1:
+            return [Damage(kind=kind, id=keys[0].id, conversation_id=keys[0].conversation_id or None, reason=str(error))]
+        return [damage for key in keys for damage in await _damage_among(transaction, kind, [key])]
+    return []

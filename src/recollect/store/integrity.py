@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from recollect.answers import Damage
 from recollect.errors import DamagedStoreError
@@ -13,7 +13,15 @@ from recollect.placing import checksum
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from recollect.model import Turn
+    from recollect.model import Insight, Scope, Summary, Turn
+
+    _Derived = TypeVar("_Derived", Summary, Insight, Scope)
+
+_REMEDIES = {
+    "Summary": "make the summaries again with `recollect distill --rebuild`",
+    "Insight": "analyse its conversation with `recollect analyze --again`",
+    "Scope": "read the code with `recollect index --again`",
+}
 
 
 def intact(turn: Turn, stored: int) -> Turn:
@@ -22,6 +30,15 @@ def intact(turn: Turn, stored: int) -> Turn:
         msg = f"turn {turn.index} of conversation {turn.conversation_id} is damaged in the store: see `recollect verify`"
         raise DamagedStoreError(msg)
     return turn
+
+
+def intact_derived(node: _Derived, stored: int) -> _Derived:
+    """Return what was made of turns or of code, if its checksum is right; it can be made again."""
+    if checksum(node) != stored:
+        kind = type(node).__name__
+        msg = f"{kind.lower()} {node.id} is not what was written: {_REMEDIES[kind]}"
+        raise DamagedStoreError(msg)
+    return node
 
 
 def in_order(turns: list[Turn], first: int, last: int | None) -> list[Turn]:

@@ -27,7 +27,7 @@ class RetentionRows(Protocol):
         ...
 
     async def told_before(self, moment: datetime, project_ids: tuple[str, ...] | None) -> list[tuple[str, str]]:
-        """Return the summaries that were made before a moment, and all of whose turns are gone."""
+        """Return the summaries that were made before a moment, and all of whose turns are gone, and those that fold them, whenever made."""
         ...
 
     async def delete_summaries(self, summary_ids: list[str]) -> None:
@@ -38,8 +38,8 @@ class RetentionRows(Protocol):
         """Return the insights that have expired."""
         ...
 
-    async def insights_before(self, moment: datetime, project_ids: tuple[str, ...] | None) -> list[tuple[str, str]]:
-        """Return the insights that were made before a moment."""
+    async def insights_before(self, moment: datetime, project_ids: tuple[str, ...] | None, owners: list[str]) -> list[tuple[str, str]]:
+        """Return the insights that were made before a moment, and all of some conversations."""
         ...
 
     async def delete_insights(self, insight_ids: list[str]) -> None:

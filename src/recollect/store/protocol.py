@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Candidates,
         ConversationFilter,
         Count,
+        DerivedKind,
         Embedded,
         HashRecord,
         Held,
@@ -226,6 +227,10 @@ class DerivedRows(Protocol):
         """Return summaries by level, first turn and id."""
         ...
 
+    async def is_told_of(self, conversation_id: str) -> bool:
+        """Tell whether a conversation has a summary or an insight."""
+        ...
+
     async def put_insight(self, insight: WordedInsight, expires_at: datetime | None) -> None:
         """Write an insight, in the place of one with its id."""
         ...
@@ -308,6 +313,14 @@ class AuditRows(Protocol):
 
     async def read(self, keys: list[int | str]) -> list[StoredTurn]:
         """Read turns by their keys; `DamagedStoreError` when one cannot be read."""
+        ...
+
+    async def derived(self, kind: DerivedKind, after: int | str | None, limit: int) -> list[RecordKey]:
+        """Return the next summaries, insights or scopes to be checked, in the order of their keys."""
+        ...
+
+    async def read_derived(self, kind: DerivedKind, keys: list[int | str]) -> None:
+        """Read summaries, insights or scopes by their keys; `DamagedStoreError` when one is not what was written."""
         ...
 
 

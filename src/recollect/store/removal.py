@@ -77,7 +77,9 @@ async def forget_before(transaction: Transaction, moment: datetime, project_ids:
     await _delete(transaction, [turn_id for turn_id, _ in old])
     told = await transaction.retention.told_before(moment, project_ids)  # of turns that have expired since
     await transaction.retention.delete_summaries([summary_id for summary_id, _ in told])
-    found = await transaction.retention.insights_before(moment, project_ids)  # made of turns that were there before, too
+    tellers = list(dict.fromkeys(conversation_id for _, conversation_id in told))
+    tellers += [held.conversation.id for held in await below(transaction, tellers)]  # whatever was learned there was learned from that, too
+    found = await transaction.retention.insights_before(moment, project_ids, tellers)
     await transaction.retention.delete_insights([insight_id for insight_id, _ in found])
     emptied = await settle(transaction, [conversation_id for _, conversation_id in (*old, *told)])
     emptied += await _drop_emptied(transaction, [conversation_id for _, conversation_id in found])
@@ -165,5 +167,4 @@ async def _is_empty(transaction: Transaction, held: Held) -> bool:
     own_id = held.conversation.id
     if held.conversation.turn_count or NOT_RECORDED_TAG in held.conversation.tags or await transaction.requests.is_open(own_id):
         return False
-    told = await transaction.derived.summaries(own_id, None) or await transaction.derived.insights(own_id)
-    return not (told or await transaction.conversations.branches(own_id))
+    return not (await transaction.derived.is_told_of(own_id) or await transaction.conversations.branches(own_id))

@@ -377,8 +377,12 @@ class Counts(msgspec.Struct, frozen=True):
     turns: int
 
 
+DerivedKind = Literal["summary", "insight", "scope"]
+DERIVED_KINDS: tuple[DerivedKind, ...] = ("summary", "insight", "scope")
+
+
 class RecordKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A conversation or turn to be checked; `key` is the backend's own, the ids are as readable as they are."""
+    """What is to be checked, of any kind; `key` is the backend's own, the ids are as readable as they are."""
 
     key: int | str
     id: str

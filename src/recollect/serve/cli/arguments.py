@@ -219,6 +219,7 @@ def _checkpoints(parser: Parser) -> None:
 def _index(parser: Parser) -> None:
     parser.add_argument("directory", nargs="?", default=".", metavar="DIR", help="whose project's code is read (default: this one)")
     parser.add_argument("--project", metavar="P", help="the project it belongs to (default: the directory's own)")
+    parser.add_argument("--again", action="store_true", help="read every file anew, not only those that changed")
     parser.add_argument("--watch", action="store_true", help="go on, and read again what changes, until it is stopped")
 
 

@@ -23,7 +23,9 @@ async def index(memory: Memory, options: Namespace) -> int:
     """Read the symbols of a project's files, and go on whenever they change, if asked to."""
     progress = Progress("files")
     try:
-        made = await memory.index(options.directory, project=options.project, progress=lambda looked_at, _: progress.at(looked_at))
+        made = await memory.index(
+            options.directory, project=options.project, again=options.again, progress=lambda looked_at, _: progress.at(looked_at)
+        )
     finally:
         progress.end()
     _tell(made, options)

@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, LiteralString
 
 from recollect.answers import Damage, Stats
+from recollect.model import Insight, Scope, Summary
+from recollect.store.neo4j.insights import RETURN_INSIGHT
 from recollect.store.neo4j.migrations import INDEXES
-from recollect.store.neo4j.rows import RETURN_CONVERSATION, RETURN_TURN, held_of, stored_turn
-from recollect.store.shapes import HashRecord, RecordKey
+from recollect.store.neo4j.rows import RETURN_CONVERSATION, RETURN_SUMMARY, RETURN_TURN, Properties, held_of, read_derived, stored_turn
+from recollect.store.shapes import DerivedKind, HashRecord, RecordKey
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from recollect.store.neo4j.database import Connection
     from recollect.store.shapes import Held, StoredTurn
+
+_KEYS: dict[DerivedKind, LiteralString] = {
+    "summary": "MATCH (n:Summary) WHERE n.workspace = $workspace AND n.uuid > $after\n",
+    "insight": "MATCH (n:Insight) WHERE n.workspace = $workspace AND n.uuid > $after\n",
+    "scope": "MATCH (n:Scope) WHERE n.workspace = $workspace AND n.uuid > $after\n",
+}
+_IN_PAGES: LiteralString = "RETURN n.uuid, coalesce(n.conversation_id, '') ORDER BY n.uuid LIMIT $limit"
+_READ: dict[DerivedKind, tuple[LiteralString, Callable[[Properties], object]]] = {
+    "summary": (
+        "MATCH (s:Summary) WHERE s.workspace = $workspace AND s.uuid IN $keys\n" + RETURN_SUMMARY,
+        partial(read_derived, Summary),
+    ),
+    "insight": (
+        "MATCH (i:Insight) WHERE i.workspace = $workspace AND i.uuid IN $keys\n" + RETURN_INSIGHT,
+        partial(read_derived, Insight),
+    ),
+    "scope": (
+        "MATCH (s:Scope) WHERE s.workspace = $workspace AND s.uuid IN $keys RETURN properties(s)",
+        partial(read_derived, Scope),
+    ),
+}
 
 
 class Neo4jAudit:
@@ -111,6 +137,17 @@ class Neo4jAudit:
             "MATCH (t:Turn) WHERE t.workspace = $workspace AND t.uuid IN $keys\n" + RETURN_TURN, workspace=self._workspace, keys=keys
         )
         return [stored_turn(row) for row in rows]
+
+    async def derived(self, kind: DerivedKind, after: int | str | None, limit: int) -> list[RecordKey]:
+        """Return the next summaries, insights or scopes to be checked, in the order of their keys."""
+        rows = await self._connection.rows(_KEYS[kind] + _IN_PAGES, workspace=self._workspace, after=after or "", limit=limit)
+        return [RecordKey(key=row[0], id=row[0], conversation_id=row[1]) for row in rows]
+
+    async def read_derived(self, kind: DerivedKind, keys: list[int | str]) -> None:
+        """Read summaries, insights or scopes by their keys."""
+        query, read = _READ[kind]
+        for row in await self._connection.rows(query, workspace=self._workspace, keys=keys):
+            read(row[0])
 
 
 async def index_damage(connection: Connection) -> list[Damage]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 from recollect.model import Reference, Scope
 from recollect.store.coded import IndexedFile, WordedScope
-from recollect.store.neo4j.rows import code_file_id, full_text_query, read, readable, scope_term, written
+from recollect.store.neo4j.rows import code_file_id, full_text_query, read_derived, scope_term, written
 
 if TYPE_CHECKING:
     from recollect.store.coded import Stretch
@@ -165,8 +165,7 @@ class Neo4jCode:
 
     async def _read(self, query: LiteralString, **parameters: Any) -> list[Scope]:
         rows = await self._connection.rows(query, workspace=self._workspace, **parameters)
-        with readable():
-            return [read(Scope, row[0]) for row in rows]
+        return [read_derived(Scope, row[0]) for row in rows]
 
     async def having(self, project_ids: list[str] | None, terms: list[str], limit: int) -> list[WordedScope]:
         """Return scopes that have one of some terms, those with the most of what is rare first."""
@@ -184,8 +183,7 @@ class Neo4jCode:
             queries=[full_text_query(scope_term(self._workspace, kind, name), terms) for name in names],
             limit=limit,
         )
-        with readable():
-            return [WordedScope(read(Scope, row[0]), row[1], row[2]) for row in rows]
+        return [WordedScope(read_derived(Scope, row[0]), row[1], row[2]) for row in rows]
 
     async def stamp(self, project_id: str) -> None:
         """Write at each access of an indexed file that has no hash yet the one that the file has now."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from recollect.model import Insight, Passage, Summary
 from recollect.store.neo4j.insights import INSIGHT_FILTER, QUERY_INSIGHTS, RETURN_INSIGHT, insight_filter, insight_queries, put_insight
-from recollect.store.neo4j.rows import DELETE_SUMMARIES, RETURN_SUMMARY, read, readable, written
+from recollect.store.neo4j.rows import DELETE_SUMMARIES, RETURN_SUMMARY, read, read_derived, readable, written
 from recollect.store.neo4j.vectors import numbers
 from recollect.store.neo4j.writing import summary_rows
 from recollect.store.shapes import Unembedded, Vector, WordedInsight
@@ -81,8 +81,7 @@ class Neo4jDerived:
             conversation_id=conversation_id,
             level=level,
         )
-        with readable():
-            return [read(Summary, row[0]) for row in rows]
+        return [read_derived(Summary, row[0]) for row in rows]
 
     async def summaries_by_id(self, summary_ids: list[str]) -> list[Summary]:
         """Return summaries in any order."""
@@ -91,8 +90,7 @@ class Neo4jDerived:
             workspace=self._workspace,
             summary_ids=summary_ids,
         )
-        with readable():
-            return [read(Summary, row[0]) for row in rows]
+        return [read_derived(Summary, row[0]) for row in rows]
 
     async def delete_summaries(self, conversation_id: str) -> None:
         """Delete every summary of a conversation that can be made again."""
@@ -174,6 +172,18 @@ class Neo4jDerived:
             ],
         )
 
+    async def is_told_of(self, conversation_id: str) -> bool:
+        """Tell whether a conversation has a summary or an insight."""
+        row = await self._connection.row(
+            """
+            MATCH (c:Conversation {workspace: $workspace, uuid: $conversation_id})
+            RETURN EXISTS { (c)-[:HAS_SUMMARY|HAS_INSIGHT]->() }
+            """,
+            workspace=self._workspace,
+            conversation_id=conversation_id,
+        )
+        return row is not None and bool(row[0])
+
     async def put_insight(self, insight: WordedInsight, expires_at: datetime | None) -> None:
         """Write an insight."""
         await put_insight(self._connection, self._workspace, insight, expires_at)
@@ -187,8 +197,7 @@ class Neo4jDerived:
             workspace=self._workspace,
             conversation_id=conversation_id,
         )
-        with readable():
-            return [read(Insight, row[0]) for row in rows]
+        return [read_derived(Insight, row[0]) for row in rows]
 
     async def find_insights(self, where: InsightFilter, limit: int) -> list[Insight]:
         """Return insights, newest first, then by id."""
@@ -201,8 +210,7 @@ class Neo4jDerived:
             limit=limit,
             **insight_filter(where),
         )
-        with readable():
-            return [read(Insight, row[0]) for row in rows]
+        return [read_derived(Insight, row[0]) for row in rows]
 
     async def insights_having(self, where: InsightFilter, terms: list[str], limit: int) -> list[WordedInsight]:
         """Return insights that have one of some terms, those with the most of what is rare first."""
@@ -213,5 +221,4 @@ class Neo4jDerived:
             limit=limit,
             **insight_filter(where),
         )
-        with readable():
-            return [WordedInsight(read(Insight, row[0]), row[1], row[2]) for row in rows]
+        return [WordedInsight(read_derived(Insight, row[0]), row[1], row[2]) for row in rows]

@@ -71,12 +71,13 @@ class Neo4jRetention:
         return [(row[0], row[1]) for row in rows]
 
     async def told_before(self, moment: datetime, project_ids: tuple[str, ...] | None) -> list[tuple[str, str]]:
-        """Return the summaries that were made before a moment, and all of whose turns are gone."""
+        """Return the summaries that were made before a moment, and all of whose turns are gone, and those that fold them."""
         rows = await self._connection.rows(
             """
             MATCH (s:Summary) WHERE s.workspace = $workspace AND s.created_at < $moment
                 AND ($project_ids IS NULL OR s.project_id IN $project_ids) AND NOT EXISTS { (s)-[:SUMMARIZES*]->(:Turn) }
-            RETURN s.uuid, s.conversation_id ORDER BY s.uuid
+            MATCH (s)<-[:SUMMARIZES*0..]-(fold:Summary)
+            RETURN DISTINCT fold.uuid, fold.conversation_id ORDER BY fold.uuid
             """,
             workspace=self._workspace,
             moment=moment,
@@ -101,17 +102,18 @@ class Neo4jRetention:
         )
         return [(row[0], row[1]) for row in rows]
 
-    async def insights_before(self, moment: datetime, project_ids: tuple[str, ...] | None) -> list[tuple[str, str]]:
-        """Return the insights that were made before a moment."""
+    async def insights_before(self, moment: datetime, project_ids: tuple[str, ...] | None, owners: list[str]) -> list[tuple[str, str]]:
+        """Return the insights that were made before a moment, and all of some conversations."""
         rows = await self._connection.rows(
             """
-            MATCH (i:Insight) WHERE i.workspace = $workspace AND i.created_at < $moment
-                AND ($project_ids IS NULL OR i.project_id IN $project_ids)
+            MATCH (i:Insight) WHERE i.workspace = $workspace AND (
+                i.created_at < $moment AND ($project_ids IS NULL OR i.project_id IN $project_ids) OR i.conversation_id IN $owners)
             RETURN i.uuid, i.conversation_id ORDER BY i.uuid
             """,
             workspace=self._workspace,
             moment=moment,
             project_ids=None if project_ids is None else list(project_ids),
+            owners=owners,
         )
         return [(row[0], row[1]) for row in rows]
 

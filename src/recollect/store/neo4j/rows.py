@@ -16,10 +16,15 @@ from recollect.clock import from_iso
 from recollect.errors import DamagedStoreError
 from recollect.identity import identity
 from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, FileAccess, Message, Node, ToolCall, ToolResult, Turn
+from recollect.store.integrity import intact_derived
 from recollect.store.shapes import Held, StoredTurn
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+    from recollect.model import Insight, Scope, Summary
+
+    _Derived = TypeVar("_Derived", Summary, Insight, Scope)
 
 _N = TypeVar("_N", bound=Node)
 Properties = dict[str, Any]
@@ -78,6 +83,14 @@ def _plain(name: str, value: Any) -> Any:
     if name in _AS_JSON:
         return None if value is None else msgspec.json.encode(value).decode()
     return list(value) if isinstance(value, tuple) else value
+
+
+def read_derived(kind: type[_Derived], properties: Properties) -> _Derived:
+    """Return a summary, an insight or a scope, if its checksum is right."""
+    with readable():
+        node = read(kind, properties)
+        stored = int(properties["checksum"])
+    return intact_derived(node, stored)
 
 
 def read(kind: type[_N], properties: Properties, **more: object) -> _N:

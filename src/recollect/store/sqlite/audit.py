@@ -2,19 +2,50 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, LiteralString
 
 import apsw
 
 from recollect.answers import Damage, Stats
-from recollect.store.shapes import HashRecord, RecordKey
+from recollect.store.shapes import DerivedKind, HashRecord, RecordKey
+from recollect.store.sqlite.coding import SELECT_SCOPE, scope_of
+from recollect.store.sqlite.insights import SELECT_INSIGHT, insight_of
 from recollect.store.sqlite.rows import SELECT_CONVERSATION, SELECT_TURN, as_json, held_of, read_turns, readable
+from recollect.store.sqlite.summaries import SELECT_SUMMARY, summary_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from recollect.store.shapes import Held, StoredTurn
-    from recollect.store.sqlite.database import Connection
+    from recollect.store.sqlite.database import Connection, Row
 
 _FAULTS_MAX = 100
+_INDEX_CHECKS: dict[str, LiteralString] = {
+    "passage_terms": "insert into passage_terms (passage_terms, rank) values ('integrity-check', 1)",
+    "scope_terms": "insert into scope_terms (scope_terms, rank) values ('integrity-check', 1)",
+    "insight_terms": "insert into insight_terms (insight_terms, rank) values ('integrity-check', 1)",
+}
+_KEYS: dict[DerivedKind, LiteralString] = {
+    "summary": """
+        select s.pk, hex(s.uuid), hex(c.uuid) from summary s join conversation c on c.pk = s.conversation_pk
+            join workspace w on w.pk = c.workspace_pk
+        where w.name = ? and s.pk > ? order by s.pk limit ?
+    """,
+    "insight": """
+        select i.pk, hex(i.uuid), hex(c.uuid) from insight i join conversation c on c.pk = i.conversation_pk
+            join workspace w on w.pk = c.workspace_pk
+        where w.name = ? and i.pk > ? order by i.pk limit ?
+    """,
+    "scope": """
+        select s.pk, hex(s.uuid), null from scope s join project p on p.pk = s.project_pk join workspace w on w.pk = p.workspace_pk
+        where w.name = ? and s.pk > ? order by s.pk limit ?
+    """,
+}
+_READ: dict[DerivedKind, tuple[LiteralString, Callable[[Row], object]]] = {
+    "summary": (SELECT_SUMMARY + "where s.pk in (select value from json_each(?))", summary_of),
+    "insight": (SELECT_INSIGHT + "where i.pk in (select value from json_each(?))", insight_of),
+    "scope": (SELECT_SCOPE + "where s.pk in (select value from json_each(?))", scope_of),
+}
 
 
 class SqliteAudit:
@@ -114,6 +145,18 @@ class SqliteAudit:
             rows = self._connection.rows(SELECT_TURN + "where t.pk in (select value from json_each(?))", (as_json(keys),))
             return read_turns(self._connection, rows)
 
+    async def derived(self, kind: DerivedKind, after: int | str | None, limit: int) -> list[RecordKey]:
+        """Return the next summaries, insights or scopes to be checked, in the order of their keys."""
+        rows = self._connection.rows(_KEYS[kind], (self._workspace, after or 0, limit))
+        return [RecordKey(key=row[0], id=_unhexed(row[1]), conversation_id=_unhexed(row[2])) for row in rows]
+
+    async def read_derived(self, kind: DerivedKind, keys: list[int | str]) -> None:
+        """Read summaries, insights or scopes by their keys."""
+        select, read = _READ[kind]
+        with readable():
+            for row in self._connection.rows(select, (as_json(keys),)):
+                read(row)
+
 
 def _unhexed(text: str | None) -> str:
     """Read an id that may itself be damaged, or gone."""
@@ -131,9 +174,11 @@ def file_damage(connection: Connection) -> list[Damage]:
 
 
 def index_damage(connection: Connection) -> list[Damage]:
-    """Compare the full-text index with the passages it was made from."""
-    try:
-        connection.run("insert into passage_terms (passage_terms, rank) values ('integrity-check', 1)")
-    except apsw.CorruptError as error:
-        return [Damage(kind="index", id="passage_terms", reason=f"the full-text index does not match its passages: {error}")]
-    return []
+    """Compare the full-text indexes with what they were made from."""
+    found: list[Damage] = []
+    for name, query in _INDEX_CHECKS.items():
+        try:
+            connection.run(query)
+        except apsw.CorruptError as error:
+            found.append(Damage(kind="index", id=name, reason=f"the full-text index does not match the rows it was made from: {error}"))
+    return found

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, LiteralString
 
 from recollect.model import Reference, Scope
 from recollect.store.coded import IndexedFile, WordedScope
+from recollect.store.integrity import intact_derived
 from recollect.store.sqlite.rows import as_json
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from recollect.store.sqlite.database import Connection, Row
 
 _PROJECT: LiteralString = "(select p.pk from project p join workspace w on w.pk = p.workspace_pk where w.name = ?1 and p.uuid = ?2)"
-_SELECT: LiteralString = """
+SELECT_SCOPE: LiteralString = """
     select s.uuid, p.uuid, s.name, s.qualified, s.kind, f.file_path, s.line_start, s.line_end, s.signature, s.docstring, s.content_hash,
         s.terms, s.checksum
     from scope s join code_file f on f.pk = s.code_file_pk join project p on p.pk = s.project_pk
@@ -138,10 +139,10 @@ class SqliteCode:
     async def scopes(self, project_id: str, name: str | None) -> list[Scope]:
         """Return scopes by path, line and id: all, or those of one name, qualified or not."""
         rows = self._connection.rows(
-            _SELECT + "where s.project_pk = " + _PROJECT + " and (?3 is null or s.name = ?3 or s.qualified = ?3)" + _IN_ORDER,
+            SELECT_SCOPE + "where s.project_pk = " + _PROJECT + " and (?3 is null or s.name = ?3 or s.qualified = ?3)" + _IN_ORDER,
             (self._workspace, project_id, name),
         )
-        return [_scope(row) for row in rows]
+        return [scope_of(row) for row in rows]
 
     async def count(self, project_id: str) -> int:
         """Count the scopes of a project."""
@@ -150,7 +151,7 @@ class SqliteCode:
     async def named(self, project_id: str, names: list[str]) -> list[Scope]:
         """Return the scopes of some names, qualified or not, by path, line and id."""
         rows = self._connection.rows(
-            _SELECT
+            SELECT_SCOPE
             + "where s.pk in (select pk from scope where project_pk = "
             + _PROJECT
             + " and name in (select value from json_each(?3)) union select pk from scope where project_pk = "
@@ -159,12 +160,12 @@ class SqliteCode:
             + _IN_ORDER,
             (self._workspace, project_id, as_json(names)),
         )
-        return [_scope(row) for row in rows]
+        return [scope_of(row) for row in rows]
 
     async def in_files(self, project_id: str, paths: list[str]) -> list[Scope]:
         """Return the scopes of some files, by path, line and id."""
         rows = self._connection.rows(
-            _SELECT
+            SELECT_SCOPE
             + "where s.code_file_pk in (select pk from code_file where project_pk = "
             + _PROJECT
             + """
@@ -175,12 +176,12 @@ class SqliteCode:
             + _IN_ORDER,
             (self._workspace, project_id, as_json(paths)),
         )
-        return [_scope(row) for row in rows]
+        return [scope_of(row) for row in rows]
 
     async def having(self, project_ids: list[str] | None, terms: list[str], limit: int) -> list[WordedScope]:
         """Return scopes that have one of some terms, those with the most of what is rare first."""
         rows = self._connection.rows(
-            _SELECT
+            SELECT_SCOPE
             + """
                 join scope_terms x on x.rowid = s.pk join workspace w on w.pk = p.workspace_pk
             where scope_terms match ?2 and w.name = ?1 and (?3 is null or p.uuid in (select value from json_each(?3)))
@@ -188,7 +189,7 @@ class SqliteCode:
             """,
             (self._workspace, _query(terms), None if project_ids is None else as_json(project_ids), limit),
         )
-        return [WordedScope(_scope(row), row[11], row[12]) for row in rows]
+        return [WordedScope(scope_of(row), row[11], row[12]) for row in rows]
 
     async def stamp(self, project_id: str) -> None:
         """Write at each access of an indexed file that has no hash yet the one that the file has now."""
@@ -244,11 +245,13 @@ class SqliteCode:
         return [Reference(message_id=row[0], scope_id=row[2], conversation_id=row[1]) for row in rows]
 
 
-def _scope(row: Row) -> Scope:
-    return Scope(
+def scope_of(row: Row) -> Scope:
+    """Read a row of `SELECT_SCOPE`."""
+    scope = Scope(
         id=row[0], project_id=row[1], name=row[2], qualified=row[3], kind=row[4], file_path=row[5], line_start=row[6], line_end=row[7],
         signature=row[8], docstring=row[9], content_hash=row[10],
     )  # fmt: skip
+    return intact_derived(scope, row[12])
 
 
 def _query(terms: list[str]) -> str:

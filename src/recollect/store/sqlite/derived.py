@@ -123,6 +123,12 @@ class SqliteDerived:
         )
         pack(self._connection, model, [int(one.key) for one in embedded])
 
+    async def is_told_of(self, conversation_id: str) -> bool:
+        """Tell whether a conversation has a summary or an insight."""
+        key = key_of(self._connection, self._workspace, conversation_id)
+        query = "select 1 from summary where conversation_pk = ?1 union all select 1 from insight where conversation_pk = ?1 limit 1"
+        return bool(self._connection.value(query, (key,)))
+
     async def put_insight(self, insight: WordedInsight, expires_at: datetime | None) -> None:
         """Write an insight."""
         put_insight(self._connection, key_of(self._connection, self._workspace, insight.insight.conversation_id), insight, expires_at)

@@ -8,6 +8,7 @@ import msgspec
 
 from recollect.clock import from_iso, iso
 from recollect.model import Insight
+from recollect.store.integrity import intact_derived
 from recollect.store.sqlite.rows import as_json, readable, time_text
 
 if TYPE_CHECKING:
@@ -30,10 +31,11 @@ INSIGHT_FILTER: LiteralString = """
 def insight_of(row: Row) -> Insight:
     """Read a row of `SELECT_INSIGHT`."""
     with readable():
-        return Insight(
+        insight = Insight(
             id=row[0], conversation_id=row[1], kind=row[2], task=row[3], body=msgspec.json.decode(row[4], type=dict[str, Any]),
             author=row[5], source_hash=row[6], last_turn=row[7], created_at=from_iso(row[8]),
         )  # fmt: skip
+    return intact_derived(insight, row[10])
 
 
 def insight_filter(where: InsightFilter) -> tuple[str | None, str | None, str | None]:

@@ -59,7 +59,7 @@ class SqliteRetention:
         return [(row[0], row[1]) for row in rows]
 
     async def told_before(self, moment: datetime, project_ids: tuple[str, ...] | None) -> list[tuple[str, str]]:
-        """Return the summaries that were made before a moment, and all of whose turns are gone."""
+        """Return the summaries that were made before a moment, and all of whose turns are gone, and those that fold them."""
         rows = self._connection.rows(
             """
             with recursive told (pk, below) as (
@@ -67,11 +67,14 @@ class SqliteRetention:
                 where x.created_at < ?2 and +c.workspace_pk = (select pk from workspace where name = ?1)
                     and (?3 is null or p.uuid in (select value from json_each(?3)))
                 union select told.pk, source_pk from told join summary_source on summary_pk = told.below where source_pk is not null
+            ), gone (pk) as (
+                select pk from told
+                except select told.pk from told join summary_source on summary_pk = told.below where turn_pk is not null
+            ), folding (pk) as (
+                select pk from gone union select summary_pk from folding join summary_source on source_pk = folding.pk
             )
             select x.uuid, c.uuid from summary x join conversation c on c.pk = x.conversation_pk
-            where x.pk in (select pk from told)
-                and x.pk not in (select told.pk from told join summary_source on summary_pk = told.below where turn_pk is not null)
-            order by x.pk
+            where x.pk in (select pk from folding) order by x.pk
             """,
             (self._workspace, iso(moment), None if project_ids is None else as_json(project_ids)),
         )
@@ -98,15 +101,16 @@ class SqliteRetention:
         )
         return [(row[0], row[1]) for row in rows]
 
-    async def insights_before(self, moment: datetime, project_ids: tuple[str, ...] | None) -> list[tuple[str, str]]:
-        """Return the insights that were made before a moment."""
+    async def insights_before(self, moment: datetime, project_ids: tuple[str, ...] | None, owners: list[str]) -> list[tuple[str, str]]:
+        """Return the insights that were made before a moment, and all of some conversations."""
         rows = self._connection.rows(
             """
             select x.uuid, c.uuid from insight x join conversation c on c.pk = x.conversation_pk join project p on p.pk = c.project_pk
-            where x.created_at < ?2 and +c.workspace_pk = (select pk from workspace where name = ?1)
-                and (?3 is null or p.uuid in (select value from json_each(?3))) order by x.pk
+            where +c.workspace_pk = (select pk from workspace where name = ?1) and (
+                x.created_at < ?2 and (?3 is null or p.uuid in (select value from json_each(?3)))
+                or c.uuid in (select value from json_each(?4))) order by x.pk
             """,
-            (self._workspace, iso(moment), None if project_ids is None else as_json(project_ids)),
+            (self._workspace, iso(moment), None if project_ids is None else as_json(project_ids), as_json(owners)),
         )
         return [(row[0], row[1]) for row in rows]
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, LiteralString
 
 from recollect.clock import from_iso, iso
 from recollect.model import Summary
+from recollect.store.integrity import intact_derived
 from recollect.store.sqlite.rows import as_json, readable, texts
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 SELECT_SUMMARY: LiteralString = """
     select s.uuid, level, s.summary, actions, key_findings, files_mentioned, tools_used, topics, first_turn, last_turn, s.turn_count,
-        char_count, author, s.created_at, source_ids, c.uuid
+        char_count, author, s.created_at, source_ids, c.uuid, s.checksum
     from summary s join conversation c on c.pk = s.conversation_pk join workspace w on w.pk = +c.workspace_pk
 """
 
@@ -23,11 +24,12 @@ SELECT_SUMMARY: LiteralString = """
 def summary_of(row: Row) -> Summary:
     """Read a row of `SELECT_SUMMARY`."""
     with readable():
-        return Summary(
+        summary = Summary(
             id=row[0], level=row[1], summary=row[2], actions=row[3], key_findings=texts(row[4]), files_mentioned=texts(row[5]),
             tools_used=texts(row[6]), topics=texts(row[7]), first_turn=row[8], last_turn=row[9], turn_count=row[10], char_count=row[11],
             author=row[12], created_at=from_iso(row[13]), source_ids=texts(row[14]), conversation_id=row[15],
         )  # fmt: skip
+    return intact_derived(summary, row[16])
 
 
 def put_summary(
