@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
     from pydantic_ai.models import Model
 
-    from recollect.halves.analyzing import Named
     from recollect.answers import (
         AccessedFile,
         Analyses,
@@ -80,6 +79,7 @@ if TYPE_CHECKING:
     from recollect.config import Settings
     from recollect.distill.models import SummaryModel
     from recollect.documents.exporting import Format
+    from recollect.halves.analyzing import Named
     from recollect.model import ConversationInfo, ConversationStatus, Insight, Project, Summary, ToolCall, Turn, TurnStatus
     from recollect.record.recorder import OnEdit
     from recollect.running import Runner

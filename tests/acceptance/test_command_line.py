@@ -85,7 +85,7 @@ def test_the_tour_records_lists_shows_finds_branches_exports_and_verifies(shell:
         "$ recollect export",
         "1 of level 2",
         "turns 0–47 · level 2 · extractive",
-        "intact: 67 records checked",
+        "intact: 87 records checked",
         "What next?",
         "[redacted:url-password]",
     ):
