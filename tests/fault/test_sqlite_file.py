@@ -346,17 +346,20 @@ def test_a_file_from_before_recall_is_counted_and_embedded_again(tmp_path: Path)
     raw = apsw.Connection(str(path))
     raw.execute(
         """
-        drop trigger passage_tallied; drop trigger passage_untallied; drop table tally;
+        drop trigger passage_untallied; drop table tally;
         drop trigger plane_spoilt; drop table plane;
         drop index turn_by_expiry; drop index summary_by_expiry; alter table turn drop column expires_at;
         alter table summary drop column expires_at; drop table open_request;
-        drop trigger scope_terms_added; drop trigger scope_terms_removed; drop trigger scope_terms_changed; drop table scope_terms;
+        drop trigger scope_terms_removed; drop trigger scope_terms_changed; drop table scope_terms;
         drop index scope_by_qualified; alter table scope drop column qualified; alter table scope drop column docstring;
         alter table scope drop column terms; drop table indexed_file; alter table project drop column code_root;
         alter table access drop column file_hash; drop index turn_by_time; drop table model_call;
         drop trigger insight_terms_added; drop trigger insight_terms_removed; drop table insight_terms; drop index insight_by_expiry;
         alter table insight drop column task; alter table insight drop column author; alter table insight drop column source_hash;
         alter table insight drop column last_turn; alter table insight drop column terms; alter table insight drop column expires_at;
+        create trigger passage_terms_added after insert on passage begin
+            insert into passage_terms (rowid, terms) values (new.number, new.terms);
+        end;
         pragma user_version = 4;
         """
     )

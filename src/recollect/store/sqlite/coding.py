@@ -98,33 +98,33 @@ class SqliteCode:
             [(key, path) for path in dict.fromkeys(one.scope.file_path for one in scopes)],
         )
         for one in scopes:
-            self._put(key, known.get(one.scope.id), one)
+            if one.scope.id in known:
+                self._connection.run(
+                    """
+                    update scope set code_file_pk = (select pk from code_file where project_pk = ?1 and file_path = ?2), name = ?3,
+                        qualified = ?4, kind = ?5, line_start = ?6, line_end = ?7, signature = ?8, docstring = ?9, content_hash = ?10,
+                        terms = ?11, checksum = ?12
+                    where pk = ?13
+                    """,
+                    (*_values(key, one), known[one.scope.id]),
+                )
+        self._add(key, list({one.scope.id: one for one in scopes if one.scope.id not in known}.values()))
 
-    def _put(self, project_pk: int | None, scope_pk: int | None, one: WordedScope) -> None:
-        scope = one.scope
-        values = (
-            project_pk, scope.file_path, scope.name, scope.qualified, scope.kind, scope.line_start, scope.line_end, scope.signature,
-            scope.docstring, scope.content_hash, one.terms, one.checksum,
-        )  # fmt: skip
-        if scope_pk is None:
-            self._connection.run(
-                """
-                insert into scope (project_pk, code_file_pk, name, qualified, kind, line_start, line_end, signature, docstring,
-                    content_hash, terms, checksum, uuid)
-                select ?1, pk, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 from code_file where project_pk = ?1 and file_path = ?2
-                """,
-                (*values, scope.id),
-            )
-        else:
-            self._connection.run(
-                """
-                update scope set code_file_pk = (select pk from code_file where project_pk = ?1 and file_path = ?2), name = ?3,
-                    qualified = ?4, kind = ?5, line_start = ?6, line_end = ?7, signature = ?8, docstring = ?9, content_hash = ?10,
-                    terms = ?11, checksum = ?12
-                where pk = ?13
-                """,
-                (*values, scope_pk),
-            )
+    def _add(self, project_pk: int | None, scopes: list[WordedScope]) -> None:
+        """Insert scopes, and then their words, at once: for the reason see `passages`."""
+        first = int(self._connection.value("select coalesce(max(pk), 0) + 1 from scope"))
+        self._connection.run_many(
+            """
+            insert into scope (project_pk, code_file_pk, name, qualified, kind, line_start, line_end, signature, docstring,
+                content_hash, terms, checksum, uuid, pk)
+            values (?1, (select pk from code_file where project_pk = ?1 and file_path = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
+                ?13, ?14)
+            """,
+            [(*_values(project_pk, one), one.scope.id, key) for key, one in enumerate(scopes, first)],
+        )
+        self._connection.run_many(
+            "insert into scope_terms (rowid, terms) values (?, ?)", [(key, one.terms) for key, one in enumerate(scopes, first)]
+        )
 
     async def drop_scopes(self, project_id: str, paths: list[str], kept_ids: list[str]) -> None:
         """Delete the scopes of some files, but for those of some ids."""
@@ -243,6 +243,14 @@ class SqliteCode:
             (self._workspace, as_json(scope_ids)),
         )
         return [Reference(message_id=row[0], scope_id=row[2], conversation_id=row[1]) for row in rows]
+
+
+def _values(project_pk: int | None, one: WordedScope) -> tuple[object, ...]:
+    scope = one.scope
+    return (
+        project_pk, scope.file_path, scope.name, scope.qualified, scope.kind, scope.line_start, scope.line_end, scope.signature,
+        scope.docstring, scope.content_hash, one.terms, one.checksum,
+    )  # fmt: skip
 
 
 def scope_of(row: Row) -> Scope:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, LiteralString
 from recollect.clock import from_iso, iso
 from recollect.model import Summary
 from recollect.store.integrity import intact_derived
+from recollect.store.sqlite.passages import Owner, next_number, put_passages
 from recollect.store.sqlite.rows import as_json, readable, texts
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def put_summary(
         connection.run("delete from summary_source where summary_pk = ?", (key,))
         connection.run("delete from passage where summary_pk = ?", (key,))
     _put_sources(connection, key, conversation_pk, as_json(summary.source_ids))
-    _put_passages(connection, key, numbers, summary, passages)
+    owner = Owner(summary_pk=key, level=summary.level, last_turn=summary.last_turn)
+    put_passages(connection, numbers, owner, passages, next_number(connection, numbers))
 
 
 def _put_sources(connection: Connection, key: int, conversation_pk: int | None, sources: str) -> None:
@@ -84,20 +86,3 @@ def _put_sources(connection: Connection, key: int, conversation_pk: int | None, 
         """,
         (key, sources, conversation_pk),
     )
-
-
-def _put_passages(connection: Connection, key: int, numbers: Range, summary: Summary, passages: tuple[Passage, ...]) -> None:
-    first = int(connection.value("select coalesce(max(number) + 1, ?1) from passage where number between ?1 and ?2", numbers))
-    connection.run_many(
-        """
-        insert into passage (number, summary_pk, level, last_turn, part, ordinal, start, end, length, terms)
-        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        [
-            (
-                first + n, key, summary.level, summary.last_turn, part.part, part.ordinal, part.start, part.end,
-                part.terms.count(" ") + 1, part.terms,
-            )
-            for n, part in enumerate(passages)
-        ],
-    )  # fmt: skip

@@ -16,6 +16,7 @@ from recollect.store.shapes import Count, PlacedCall, Question, TurnOutline, Tur
 from recollect.store.sqlite.insights import retire_insights
 from recollect.store.sqlite.jobs import wake
 from recollect.store.sqlite.numbering import conversation_range
+from recollect.store.sqlite.passages import next_number
 from recollect.store.sqlite.rows import SELECT_TURN, as_json, moment, read_turns
 from recollect.store.sqlite.writing import Target, insert_turn, standing_passages
 
@@ -258,9 +259,7 @@ class SqliteTurns:
         """Write turns with all their parts and passages, and what they add to their conversation."""
         target = self._target(conversation_id)
         standing = {} if advance is not None else self._put_aside([stored.turn.id for stored in turns])
-        number = int(
-            self._connection.value("select coalesce(max(number) + 1, ?1) from passage where number between ?1 and ?2", target.passages)
-        )
+        number = next_number(self._connection, target.passages)
         for stored in turns:
             known = standing.get(stored.turn.id, ())
             number = insert_turn(

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.limits import PASSAGES_PER_CONVERSATION_MAX
 from recollect.model import Passage
-from recollect.store.sqlite.numbering import Range, checked
+from recollect.store.sqlite.numbering import Range
+from recollect.store.sqlite.passages import Owner, put_passages
 from recollect.store.sqlite.rows import (
     as_json,
     call_row,
@@ -81,19 +81,8 @@ def insert_turn(connection: Connection, target: Target, stored: StoredTurn, numb
     if standing:
         kept = [standing[passage] for passage in stored.passages if passage in standing]
         connection.run("update passage set turn_pk = ? where number in (select value from json_each(?))", (turn_pk, as_json(kept)))
-    following = number + len(passages)
-    checked("passages in a conversation", following - 1 - target.passages[0], PASSAGES_PER_CONVERSATION_MAX)
-    connection.run_many(
-        """
-        insert into passage (number, turn_pk, level, last_turn, part, ordinal, start, end, length, terms)
-        values (?, ?, 0, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        [
-            (number + n, turn_pk, turn.index, part.part, part.ordinal, part.start, part.end, part.terms.count(" ") + 1, part.terms)
-            for n, part in enumerate(passages)
-        ],
-    )
-    return following
+    owner = Owner(turn_pk=turn_pk, level=0, last_turn=turn.index)
+    return put_passages(connection, target.passages, owner, passages, number)
 
 
 def _insert_calls(connection: Connection, turn_pk: int, calls: tuple[ToolCall, ...], files: dict[str, int]) -> None:

@@ -17,7 +17,19 @@ if TYPE_CHECKING:
 
 APPLICATION_ID = 0x5243_4C54  # "RCLT"
 
-STEPS = ("the_graph", "full_text", "references", "distilling", "recalling", "retaining", "coding", "timing", "spending", "analysing")
+STEPS = (
+    "the_graph",
+    "full_text",
+    "references",
+    "distilling",
+    "recalling",
+    "retaining",
+    "coding",
+    "timing",
+    "spending",
+    "analysing",
+    "gathering",
+)
 
 
 def _step(name: str) -> Callable[[apsw.Connection], None]:
