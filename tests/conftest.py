@@ -16,7 +16,7 @@ from tools import neo4j_server
 from tools.neo4j_server import Server
 
 from recollect.clock import CountedIds, ManualClock
-from recollect.config import Settings
+from recollect.settings import Settings
 from tests.kit import SOAK, START
 from tests.small_model import SmallModel, small_model
 

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from recollect.config import Settings, settings_from
+from recollect.config import settings_from
 from recollect.memory import Memory
+from recollect.settings import Settings
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 SOAK = os.environ.get("RECOLLECT_SOAK") == "1"

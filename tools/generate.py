@@ -13,7 +13,7 @@ from typing import get_args, get_origin
 
 import msgspec
 
-from recollect.config import Settings, fields
+from recollect.settings import Settings, fields
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "recollect"
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     )
     from recollect.clock import Clock, Ids
     from recollect.compose.context import Context, Strategy
-    from recollect.config import Settings
+    from recollect.settings import Settings
     from recollect.distill.models import SummaryModel
     from recollect.documents.exporting import Format
     from recollect.halves.analyzing import Named

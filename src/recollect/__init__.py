@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from recollect.capture.payload import engine_payload_to_turns
     from recollect.compose.context import Context, Item, LeftOut, Section
     from recollect.compose.fallback import history_fallback
-    from recollect.config import Settings, load_settings
+    from recollect.config import load_settings
     from recollect.conversation import Conversation
     from recollect.documents.copying import copy_store
     from recollect.errors import (
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from recollect.halves.analyzing import batch_analyze
     from recollect.memory import Memory
     from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, Insight, Message, Summary, ToolCall, ToolResult, Turn
+    from recollect.settings import Settings
     from recollect.trace.answers import CheckpointEntry, ContextUsage, FileUsage, Flow, ToolReliability, Why
 
 _HOMES = {
@@ -67,7 +68,7 @@ _HOMES = {
     "recollect.capture.payload": ("engine_payload_to_turns",),
     "recollect.compose.context": ("Context", "Item", "LeftOut", "Section"),
     "recollect.compose.fallback": ("history_fallback",),
-    "recollect.config": ("Settings", "load_settings"),
+    "recollect.config": ("load_settings",),
     "recollect.conversation": ("Conversation",),
     "recollect.documents.copying": ("copy_store",),
     "recollect.errors": (
@@ -97,6 +98,7 @@ _HOMES = {
         "ToolResult",
         "Turn",
     ),
+    "recollect.settings": ("Settings",),
     "recollect.trace.answers": ("CheckpointEntry", "ContextUsage", "FileUsage", "Flow", "ToolReliability", "Why"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

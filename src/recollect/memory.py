@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from recollect.answers import SimilarConversation
     from recollect.clock import Clock, Ids
     from recollect.compose.context import Context, Strategy
-    from recollect.config import Settings
     from recollect.distill.models import SummaryModel
     from recollect.model import ConversationInfo, ConversationStatus
     from recollect.record.recorder import OnEdit
+    from recollect.settings import Settings
 
 _ALL = 1_000_000
 

@@ -315,7 +315,10 @@ class Job(Node, frozen=True, kw_only=True):
 
 
 class ModelCall(Node, frozen=True, kw_only=True):
-    """One call of a model of a provider: for which use, and what it spent; nothing of what was said."""
+    """One call of a model of a provider: for which use, and what it spent; nothing of what was said.
+
+    While it is open, the tokens are the most it may take.
+    """
 
     id: str
     use: str
@@ -325,4 +328,5 @@ class ModelCall(Node, frozen=True, kw_only=True):
     duration_ms: float = 0.0
     cost: float | None = None
     is_failed: bool = False
+    is_open: bool = False
     timestamp: datetime

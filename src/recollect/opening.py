@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from recollect.checks import checked_name, checked_text
-from recollect.config import Settings, load_settings, model_uses
+from recollect.config import load_settings
 from recollect.running import runner
+from recollect.settings import Settings, model_uses
 from recollect.store import waits_for_a_server
 
 if TYPE_CHECKING:

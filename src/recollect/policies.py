@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-    from recollect.config import ProjectSettings, Settings
     from recollect.model import Project, Turn
+    from recollect.settings import ProjectSettings, Settings
 
 _DEFAULT_DAYS = {"full": None, "summary": 2.0}
 _MARKER = re.compile(r"\[(?:do[ -]not[ -]record|off[ -]the[ -]record)\]", re.IGNORECASE)

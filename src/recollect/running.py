@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from recollect.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Coroutine
+    from concurrent.futures import Future
 
 _T = TypeVar("_T")
 
@@ -57,6 +59,15 @@ class _AtOnce:
         pass
 
 
+def _tell(ended: Future[_T], task: asyncio.Task[_T]) -> None:
+    if task.cancelled():
+        ended.cancel()
+    elif (error := task.exception()) is not None:
+        ended.set_exception(error)
+    else:
+        ended.set_result(task.result())
+
+
 class _LoopInAThread:
     """Runs on an event loop of its own."""
 
@@ -69,17 +80,26 @@ class _LoopInAThread:
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        import asyncio  # noqa: PLC0415  as above
+        from concurrent.futures import Future, wait  # noqa: PLC0415  as above
 
         if self._loop.is_closed():
             coroutine.close()
             msg = "the memory is closed: open it again"
             raise StoreUnavailableError(msg)
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        ended: Future[_T] = Future()
+        begun: list[asyncio.Task[_T]] = []
+
+        def begin() -> None:
+            begun.append(self._loop.create_task(coroutine))
+            begun[0].add_done_callback(lambda task: _tell(ended, task))
+
+        self._loop.call_soon_threadsafe(begin)
         try:
-            return future.result()
+            return ended.result()
         except BaseException:
-            future.cancel()  # the caller was interrupted: what it asked for is given up in order
+            if not ended.done():  # the caller was interrupted: what it asked for is given up, and puts away what it holds
+                self._loop.call_soon_threadsafe(lambda: [one.cancel() for one in begun])
+                wait([ended])
             raise
 
     def close(self) -> None:

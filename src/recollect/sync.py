@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     )
     from recollect.clock import Clock, Ids
     from recollect.compose.context import Context, Strategy
-    from recollect.config import Settings
+    from recollect.settings import Settings
     from recollect.distill.models import SummaryModel
     from recollect.documents.exporting import Format
     from recollect.halves.analyzing import Named

@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 
 from recollect.clock import CountedIds, ManualClock
-from recollect.config import Settings
 from recollect.memory import Memory
+from recollect.settings import Settings
 from recollect.store import Store, open_store
 from tests.kit import OpenMemory
 

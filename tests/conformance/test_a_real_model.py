@@ -9,8 +9,8 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 
-from recollect.config import ModelUse
 from recollect.models.providers import open_model
+from recollect.settings import ModelUse
 from tests.small_model import SmallModel
 
 

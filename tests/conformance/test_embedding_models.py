@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from recollect.clock import CountedIds, ManualClock
-from recollect.config import Settings, settings_from
+from recollect.config import settings_from
 from recollect.conversation import Conversation
 from recollect.errors import ModelError, SpendingError
 from recollect.memory import Memory
 from recollect.models.embedding import EndpointEmbedder, configured_embedder
+from recollect.settings import Settings
 from recollect.store import Store
 from tests.endpoint import EmbeddingEndpoint, Line
 

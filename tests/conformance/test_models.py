@@ -7,11 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from recollect.clock import CountedIds, ManualClock
-from recollect.config import Settings, settings_from
+from recollect.config import settings_from
 from recollect.memory import Memory
 from recollect.model import ModelCall, Summary
+from recollect.settings import Settings
 from recollect.store import Store
 from tests.endpoint import Endpoint, Line
 
@@ -71,17 +73,17 @@ async def test_without_a_name_no_model_is_asked(memory: Memory) -> None:
 
 async def test_at_the_cap_nothing_is_sent_and_summaries_are_extractive(made: Any) -> None:
     with Endpoint(ANSWER) as endpoint:
-        memory = made(endpoint.url, daily_tokens_max=700, output_tokens_max=300)
+        memory = made(endpoint.url, daily_tokens_max=900, output_tokens_max=300)
         summaries = await distilled(memory, 14)
     assert len(endpoint.asked) == 1
     assert [one.author for one in summaries if one.level == 1] == ["small", *["extractive"] * 3]
     (spent,) = await memory.spending()
-    assert spent.input_tokens + spent.output_tokens <= 700
+    assert spent.input_tokens + spent.output_tokens <= 900
 
 
 async def test_a_cap_is_for_a_day(made: Any, clock: ManualClock) -> None:
     with Endpoint(ANSWER) as endpoint:
-        memory = made(endpoint.url, daily_tokens_max=700, output_tokens_max=300)
+        memory = made(endpoint.url, daily_tokens_max=900, output_tokens_max=300)
         await distilled(memory, 14)
         clock.advance(timedelta(days=1).total_seconds())
         (first, *_) = await distilled(memory)
@@ -148,14 +150,24 @@ async def test_a_title_of_the_users_own_is_kept_and_none_is_asked_for(made: Any)
 
 async def test_calls_are_counted_once_and_in_their_own_workspace(store: Store, workspace: str, clock: ManualClock) -> None:
     call = ModelCall(id="m1", use="summaries", model="small", input_tokens=10, output_tokens=5, duration_ms=2.5, timestamp=clock.now())
+    begun = structs.replace(call, input_tokens=10, output_tokens=2_000, is_failed=True, is_open=True)
+    assert (await store.spending.reserve(workspace, begun, None, clock.now(), clock.now())).is_granted
     for _ in range(2):
         await store.spending.put(workspace, call)
     await store.spending.put(f"{workspace}-other", ModelCall(id="m1", use="titles", model="small", input_tokens=1, timestamp=clock.now()))
-    assert await store.spending.tokens(workspace, "summaries", clock.now()) == 15
-    assert await store.spending.tokens(workspace, "summaries", clock.now() + timedelta(seconds=1)) == 0
-    assert await store.spending.tokens(workspace, "titles", clock.now()) == 0
+    later = clock.now() + timedelta(seconds=1)
+    asked = ModelCall(id="m2", use="summaries", model="small", input_tokens=1, is_open=True, timestamp=later)
+    room = await store.spending.reserve(workspace, asked, 15, clock.now(), clock.now())
+    assert (room.is_granted, room.spent_tokens, room.underway_tokens) == (False, 15, 0)
+    assert (await store.spending.reserve(workspace, asked, 15, later, clock.now())).spent_tokens == 0, "a day begins anew"
+    room = await store.spending.reserve(workspace, structs.replace(asked, id="m3"), 1, later, later)
+    assert (room.is_granted, room.spent_tokens, room.underway_tokens) == (False, 0, 1), "what is being asked for is not to be had"
+    gone = later + timedelta(hours=1)
+    room = await store.spending.reserve(workspace, structs.replace(asked, id="m3", timestamp=gone), 1, later, gone)
+    assert (room.spent_tokens, room.underway_tokens) == (1, 0), "who asked and never said what it took is gone"
+    await store.spending.put(workspace, structs.replace(asked, is_open=False, input_tokens=0))
     (total,) = await store.spending.totals(workspace)
-    assert (total.calls, total.failures, total.input_tokens, total.output_tokens, total.duration_ms, total.cost) == (1, 0, 10, 5, 2.5, None)
+    assert (total.calls, total.failures, total.input_tokens, total.output_tokens, total.duration_ms, total.cost) == (2, 0, 10, 5, 2.5, None)
 
 
 async def test_what_was_spent_survives_forgetting(made: Any) -> None:

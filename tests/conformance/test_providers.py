@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from recollect.clock import CountedIds, ManualClock
-from recollect.config import ModelUse, settings_from
+from recollect.config import settings_from
 from recollect.errors import ConfigError
 from recollect.memory import Memory
 from recollect.model import Summary
 from recollect.models.providers import open_model
+from recollect.settings import ModelUse
 from recollect.store import Store
 from tests.endpoint import AnthropicEndpoint, Endpoint, GoogleEndpoint, Line
 from tests.small_model import SmallModel

@@ -14,7 +14,7 @@ import pytest
 
 from recollect import sync
 from recollect.clock import CountedIds, ManualClock, RandomIds
-from recollect.config import Settings, settings_from
+from recollect.config import settings_from
 from recollect.conversation import Conversation
 from recollect.distill.models import Asked, ScriptedModel
 from recollect.distill.models import Line as Said
@@ -22,6 +22,7 @@ from recollect.distill.rewriting import REFUSALS_MAX
 from recollect.errors import ConfigError, InputError
 from recollect.memory import Memory
 from recollect.model import Summary
+from recollect.settings import Settings
 from recollect.store import Store
 from tests.endpoint import Endpoint
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from recollect.config import Settings, settings_from
+from recollect.config import settings_from
 from recollect.errors import NotFoundError
 from recollect.memory import Memory
+from recollect.settings import Settings
 from recollect.store import Store
 from tests.kit import said
 

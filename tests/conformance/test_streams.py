@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from recollect.answers import to_json
 from recollect.capture.sketch import Piece
 from recollect.clock import CountedIds, ManualClock
-from recollect.config import Settings
 from recollect.errors import ConflictError, InputError, NotFoundError, TooLargeError
 from recollect.identity import content_hash
 from recollect.memory import Memory
 from recollect.model import Turn
+from recollect.settings import Settings
 from recollect.store import Store
 from tests.kit import SOAK, OpenMemory, configured
 

@@ -20,9 +20,9 @@ from neo4j import AsyncGraphDatabase
 from tools.neo4j_server import PASSWORD, Server, missing
 
 from recollect import sync
-from recollect.config import Neo4j, Settings
 from recollect.errors import DamagedStoreError, NewerStoreError, StoreBusyError, StoreError, StoreUnavailableError
 from recollect.memory import Memory
+from recollect.settings import Neo4j, Settings
 from recollect.store.neo4j import Neo4jEngine, open_neo4j
 from recollect.store.neo4j import database as database_module
 from recollect.store.neo4j.database import Connection

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule, run_state_machine_as_test
 
 from recollect.clock import CountedIds, ManualClock
-from recollect.config import Settings
 from recollect.errors import ConflictError
 from recollect.running import run_now
+from recollect.settings import Settings
 from recollect.store import Store
 from recollect.sync import Memory
 from tests.kit import SOAK, START

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.config import Settings, config_path, default_store, load_settings, settings_from
+from recollect.config import config_path, default_store, load_settings, settings_from
 from recollect.errors import ConfigError
+from recollect.settings import Settings
 
 
 def test_without_a_file_the_defaults_hold(own_place: Path) -> None:

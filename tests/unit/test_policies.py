@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from recollect.config import Settings, settings_from
+from recollect.config import settings_from
 from recollect.errors import ConfigError
 from recollect.model import Message, Project, Turn
 from recollect.policies import KEEPS_ALL, Policy, is_marked, policy_of
+from recollect.settings import Settings
 from tests.kit import START
 
 SHOP = Project(id="p1", name="shop", root="/w/shop", external_id="shop-7")

@@ -18,7 +18,6 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import UsageLimits
 
-from recollect.agent.lasting import surely
 from recollect.agent.remembering import Remembering, Watch
 from recollect.agent.settings import ContextComposed, ReasoningPiece, Reply, TextPiece, ToolBegun, ToolEnded
 from recollect.agent.translating import result_text
@@ -27,6 +26,7 @@ from recollect.conversation import Conversation
 from recollect.errors import InputError, ModelError
 from recollect.models.plain import plain_text
 from recollect.text import shorten
+from recollect.waiting import surely
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, Callable

@@ -13,7 +13,7 @@ from recollect.errors import ConfigError
 if TYPE_CHECKING:
     import os
 
-    from recollect.config import Settings
+    from recollect.settings import Settings
 
 _BLOCK = "agent"
 

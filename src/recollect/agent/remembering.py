@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 
-from recollect.agent.lasting import surely
 from recollect.agent.settings import AgentConfig
 from recollect.agent.translating import answer_message, context_message, outcome_message, prompt_text, related_to, result_messages
 from recollect.compose.rendering import HOW_TO_READ
 from recollect.conversation import Conversation
 from recollect.errors import InputError
 from recollect.models.plain import plain_text
+from recollect.waiting import surely
 
 if TYPE_CHECKING:
     from collections.abc import Callable

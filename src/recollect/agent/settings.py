@@ -12,7 +12,7 @@ from recollect.errors import ConfigError
 from recollect.model import Json, Node, ToolCall, Turn
 
 if TYPE_CHECKING:
-    from recollect.config import Settings
+    from recollect.settings import Settings
 
 _replace = msgspec.structs.replace
 _Count = Annotated[int, Meta(ge=1)]

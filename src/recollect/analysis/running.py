@@ -6,7 +6,7 @@ call again goes on from there: an insight whose turns are as they were is left a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -23,14 +23,14 @@ from recollect.model import NOT_RECORDED_TAG, ConversationInfo, Insight, Json
 from recollect.store.shapes import TurnRange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Sequence
 
-    from recollect.analysis.asking import Asker
+    from recollect.analysis.asking import Analyst
     from recollect.analysis.material import Material
     from recollect.capture.clean import Cleaner
     from recollect.clock import Clock
-    from recollect.config import Settings
     from recollect.policies import Policy
+    from recollect.settings import Settings
     from recollect.store import Store
 
 _MOVED_ATTEMPTS_MAX = 3
@@ -63,7 +63,7 @@ class Run:
     """One call for many conversations; without an asker it needs no event loop."""
 
     def __init__(
-        self, store: Store, settings: Settings, clock: Clock, cleaner: Callable[[], Cleaner], wanted: Wanted, asker: Asker | None
+        self, store: Store, settings: Settings, clock: Clock, cleaner: Callable[[], Cleaner], wanted: Wanted, analyst: Analyst | None
     ) -> None:
         self._store = store
         self._workspace = settings.workspace
@@ -71,7 +71,7 @@ class Run:
         self._clock = clock
         self._cleaner = cleaner
         self._wanted = wanted
-        self._asker = asker
+        self._analyst = analyst
         self._stopped: ModelError | None = None
 
     async def over(self, conversation_ids: Sequence[str], progress: Callable[[int, int], None] | None) -> Analyses:
@@ -86,10 +86,12 @@ class Run:
                 if progress is not None:
                     progress(len(items), len(conversation_ids))
 
-        if self._asker is None:
+        if self._analyst is None:
             await work()
         else:
-            await _together([work() for _ in range(min(self._wanted.concurrency, len(waiting)))])
+            from recollect.waiting import together  # noqa: PLC0415  doors without an event loop never pay for one
+
+            await together([work() for _ in range(min(self._wanted.concurrency, len(waiting)))])
         stopped = self._stopped
         return Analyses(
             items=tuple(items[place] for place in range(len(conversation_ids))),
@@ -111,7 +113,7 @@ class Run:
         except NotFoundError:
             return msgspec.structs.replace(analysis, status="failed", reason="it was deleted while it was analysed")
         except ModelError as error:
-            from recollect.analysis.asking import RefusedError  # noqa: PLC0415  who asks a model has it loaded
+            from recollect.models.asking import RefusedError  # noqa: PLC0415  who asks a model has it loaded
 
             if isinstance(error, SpendingError | RefusedError):
                 self._stopped = self._stopped or error
@@ -152,7 +154,7 @@ class Run:
 
     def _is_current(self, known: Insight, source_hash: str) -> bool:
         """Tell whether an insight needs no other: its turns are as they were, and no model would say what was only quoted."""
-        return known.source_hash == source_hash and (self._asker is None or known.author != AUTHOR)
+        return known.source_hash == source_hash and (self._analyst is None or known.author != AUTHOR)
 
     async def _policy(self, info: ConversationInfo) -> Policy:
         policy = await conversation_policy(self._store, self._workspace, self._settings, info)
@@ -174,23 +176,24 @@ class Run:
         return material_of(info, shown, first, await self._store.turns.history(self._workspace, info.id, span), last_turn)
 
     async def _found(self, material: Material) -> _Found:
-        if self._asker is None:
+        if self._analyst is None:
             return _Found(self._kept(overview(material, self._wanted.task)), AUTHOR)
         try:
-            return _Found(await self._answered(self._asker, material_text(material)), self._asker.name)
+            return _Found(await self._answered(self._analyst, material_text(material)), self._analyst.name)
         except _UnusableError as error:
             if not self._wanted.shape.is_overview or self._wanted.task:
                 raise
             return _Found(self._kept(overview(material, "")), AUTHOR, f"in the words of the conversation, because {_told(error)}")
 
-    async def _answered(self, asker: Asker, shown: str) -> dict[str, Json]:
+    async def _answered(self, analyst: Analyst, shown: str) -> dict[str, Json]:
         """Ask until an answer fits, as often as is allowed; what may pass is waited for."""
-        from recollect.analysis.asking import PassingError, back_off  # noqa: PLC0415  as above
+        from recollect.analysis.asking import back_off  # noqa: PLC0415  as above
+        from recollect.models.asking import PassingError  # noqa: PLC0415  as above
 
         is_again = False
         for attempt in range(self._wanted.retries + 1):
             try:
-                return self._read(await asker.ask(shown, again=is_again), asker.name)
+                return self._read(await analyst.ask(shown, again=is_again), analyst.name)
             except _UnusableError:
                 is_again = True
                 if attempt == self._wanted.retries:
@@ -233,16 +236,3 @@ def _object_in(said: str) -> str:
 
 def _told(error: Exception) -> str:
     return " ".join(str(error).split())[:_REASON_CHARS_MAX]
-
-
-async def _together(works: list[Coroutine[Any, Any, None]]) -> None:
-    """Do some things at once; when one cannot go on, the others are given up, too."""
-    import asyncio  # noqa: PLC0415  doors without an event loop never pay for one
-
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -69,11 +69,24 @@ def read_payload(document: object, reading: Reading) -> Payload:
         turns=tuple(_with_request(turn, ordinal, request_id, record, meta) for ordinal, turn in enumerate(turns)),
         request_id=request_id,
         project=short_name(record.get("project_id")),
-        chat_id=short_name(meta.get("chat_id") or record.get("chat_id") or record.get("conversation_id") or record.get("id")),
+        chat_id=short_name(_chat_id(record, meta)),
         cwd=as_text(record.get("cwd")),
         agent=short_name(record.get("agent")),
         title=short_name(record.get("title")),
     )
+
+
+def told_names(document: object) -> frozenset[str]:
+    """Return by what a payload, not read yet, names its conversation and request: those that share one belong in their order."""
+    if not isinstance(document, dict):
+        return frozenset()
+    record = cast("dict[str, Any]", document)
+    named = (("chat", _chat_id(record, _meta(record))), ("request", record.get("request_id")))
+    return frozenset(f"{kind}:{name}" for kind, name in named if name is not None)
+
+
+def _chat_id(record: dict[str, Any], meta: dict[str, Any]) -> Any:
+    return meta.get("chat_id") or record.get("chat_id") or record.get("conversation_id") or record.get("id")
 
 
 def _meta(record: dict[str, Any]) -> dict[str, Any]:

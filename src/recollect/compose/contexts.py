@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from recollect.answers import ScopeHit, SearchResult
     from recollect.clock import Clock
-    from recollect.config import Settings
     from recollect.model import ConversationInfo
     from recollect.recall.recalling import Recall
+    from recollect.settings import Settings
     from recollect.store import Store
     from recollect.store.shapes import Elsewhere, SearchScope
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 from zlib import crc32
 
@@ -133,10 +134,14 @@ class StaticEmbedder:
 
 
 class _Lexicon(dict[str, int]):
-    """Raw token → its number; the rows of a number and their weights stand one after the other in two flat lists."""
+    """Raw token → its number; the rows of a number and their weights stand one after the other in two flat lists.
+
+    Searches and the worker share it from several threads, one at a time.
+    """
 
     def __init__(self, rows_of: Callable[[str], tuple[list[int], list[float]]]) -> None:
         super().__init__()
+        self._lock = Lock()
         self._rows_of = rows_of
         self._rows, self._weights, self._ends = array("q"), array("d"), array("q", [0])
 
@@ -150,11 +155,15 @@ class _Lexicon(dict[str, int]):
 
     def cells(self, texts: Sequence[Sequence[str]]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
         """Return the rows that the tokens of texts stand for, each with its text and its weight."""
-        if len(self) >= _TOKENS_REMEMBERED_MAX:
-            self.clear()
-            self._rows, self._weights, self._ends = array("q"), array("d"), array("q", [0])
+        with self._lock:
+            if len(self) >= _TOKENS_REMEMBERED_MAX:
+                self.clear()
+                self._rows, self._weights, self._ends = array("q"), array("d"), array("q", [0])
+            return self._counted(texts)
+
+    def _counted(self, texts: Sequence[Sequence[str]]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
         numbers = np.array([self[raw] for tokens in texts for raw in tokens], np.int64)
-        ends = np.frombuffer(self._ends, np.int64)
+        ends = np.frombuffer(self._ends, np.int64)  # as long as it is looked at, nothing can be added
         counts = ends[numbers + 1] - ends[numbers]
         owners = np.repeat(np.repeat(np.arange(len(texts)), [len(tokens) for tokens in texts]), counts)
         places = np.repeat(ends[numbers + 1] - np.cumsum(counts), counts) + np.arange(len(owners))

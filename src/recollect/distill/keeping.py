@@ -9,9 +9,9 @@ from recollect.errors import InputError
 from recollect.policies import KEEPS_ALL, policy_of
 
 if TYPE_CHECKING:
-    from recollect.config import Settings
     from recollect.model import ConversationInfo, Project
     from recollect.policies import Policy
+    from recollect.settings import Settings
     from recollect.store import Store
 
 

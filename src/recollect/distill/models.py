@@ -7,6 +7,7 @@ not occur. What cannot be used is a `ModelError`, and the extractive summary tak
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
 
@@ -32,6 +33,7 @@ _FINDINGS_MAX = 5
 _TOPICS_MAX = 4
 _TOPIC_CHARS_MAX = 60
 TITLE_CHARS_MAX = 70
+_REFUSED = re.compile(r"(?i)(?:i(?:'|’)?m sorry|sorry,|i (?:can(?:not|(?:'|’)?t)|am unable|won(?:'|’)?t)|as an ai\b|unable to\b)")
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,9 +93,14 @@ async def titled_by(model: TitleModel, text: str, seconds_max: float) -> str:
     except TimeoutError as error:
         msg = f"the model took longer than {seconds_max:g} s for a title"
         raise ModelError(msg) from error
-    title = shorten(" ".join(said.split()).strip(" .\"'*#"), TITLE_CHARS_MAX)
-    if not title:
-        msg = "the model gave an empty title"
+    except ModelError:
+        raise
+    except Exception as error:
+        msg = f"the model failed at a title: {type(error).__name__}"
+        raise ModelError(msg) from error
+    title = shorten(_line(_keepable()(said)).strip(" .\"'*#`"), TITLE_CHARS_MAX)
+    if not title or title[0] in "{[<" or _REFUSED.match(title):
+        msg = "the model gave no title that can be used"
         raise ModelError(msg)
     return title
 
@@ -109,28 +116,46 @@ async def told_by(model: SummaryModel, asked: Asked, seconds_max: float) -> Told
     except ModelError:
         raise
     except Exception as error:
-        msg = f"the model {model.name!r} failed: {type(error).__name__}: {error}"
+        msg = f"the model {model.name!r} failed: {type(error).__name__}"
         raise ModelError(msg) from error
     return checked(said, asked.facts, model.name)
+
+
+def _keepable() -> Callable[[str], str]:
+    """Return what makes words of a model fit to be kept: no secrets, no commands to a terminal, nothing that no store can hold."""
+    from recollect.capture.clean import Cleaner  # noqa: PLC0415  the rules load when a model has said something
+    from recollect.capture.secrets import default_redactor  # noqa: PLC0415  as above
+
+    cleaner = Cleaner(default_redactor())
+
+    def keep(said: str) -> str:
+        return "".join(one for one in cleaner.text(said) if one.isprintable() or one.isspace())
+
+    return keep
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def checked(said: str, facts: Told, name: str) -> Told:
     """Read a model's answer into the type, and let it add nothing to files and tools."""
     try:
         answer = msgspec.json.decode(_unfenced(said), type=Answer)
-    except (msgspec.DecodeError, msgspec.ValidationError, AttributeError, TypeError) as error:
+    except (msgspec.DecodeError, msgspec.ValidationError, AttributeError, TypeError, ValueError) as error:
         msg = f"the model {name!r} gave no summary that can be read: {error}"
         raise ModelError(msg) from error
-    if not answer.summary.strip():
+    keep = _keepable()
+    if not (summary := _line(keep(answer.summary))):
         msg = f"the model {name!r} gave an empty summary"
         raise ModelError(msg)
     return Told(
-        summary=cut(" ".join(answer.summary.split()), _SUMMARY_CHARS_MAX),
-        actions=facts.actions or cut(" ".join(answer.actions.split()), _ACTIONS_CHARS_MAX),
-        key_findings=tuple(shorten(one, _FINDING_CHARS_MAX) for one in answer.key_findings if one.strip())[:_FINDINGS_MAX],
+        summary=cut(summary, _SUMMARY_CHARS_MAX),
+        actions=facts.actions or cut(_line(keep(answer.actions)), _ACTIONS_CHARS_MAX),
+        key_findings=tuple(shorten(keep(one), _FINDING_CHARS_MAX) for one in answer.key_findings if one.strip())[:_FINDINGS_MAX],
         files_mentioned=_known(answer.files_mentioned, facts.files_mentioned),
         tools_used=_known(answer.tools_used, facts.tools_used),
-        topics=tuple(shorten(one, _TOPIC_CHARS_MAX) for one in answer.topics if one.strip())[:_TOPICS_MAX] or facts.topics,
+        topics=tuple(shorten(keep(one), _TOPIC_CHARS_MAX) for one in answer.topics if one.strip())[:_TOPICS_MAX] or facts.topics,
     )
 
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.clock import Clock
-    from recollect.config import Settings
     from recollect.distill.metrics import Metrics
     from recollect.distill.models import SummaryModel
     from recollect.model import Summary
+    from recollect.settings import Settings
     from recollect.store import Store
 
 REFUSALS_MAX = 5

@@ -30,17 +30,18 @@ from recollect.identity import content_hash, identity
 from recollect.model import Summary
 from recollect.quoting import key_text, summary_text
 from recollect.store.shapes import Embedded, SummarySize, TurnRange
+from recollect.waiting import given_up
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from datetime import datetime
 
     from recollect.clock import Clock, Ids
-    from recollect.config import Settings
     from recollect.distill.embedders import Embedder
     from recollect.distill.metrics import Metrics
     from recollect.distill.models import Asked, TitleModel
     from recollect.model import Turn
+    from recollect.settings import Settings
     from recollect.store import Store
     from recollect.store.shapes import Lease, Unembedded, Vector
 
@@ -256,7 +257,7 @@ class Worker:
                     await self._beat(lease)
                     waited = 0.0
         except BaseException:
-            task.cancel()
+            await given_up([task])  # what it was to be paid for is written down before the store closes
             raise
         return task.result()
 

@@ -17,7 +17,7 @@ from recollect.store.shapes import ConversationFilter, TurnRange
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from recollect.config import Settings
+    from recollect.settings import Settings
     from recollect.store import Store
 
 _TURNS_PER_PAGE = 100

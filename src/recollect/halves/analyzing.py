@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pydantic_ai.models import Model
 
-    from recollect.analysis.asking import Asker
+    from recollect.analysis.asking import Analyst
     from recollect.analysis.running import Run, Wanted
     from recollect.answers import Analyses, Hit
     from recollect.memory import Memory
@@ -80,17 +80,17 @@ class Analysed(Core):
         self, wanted: Wanted, own_ids: Sequence[str], model: Model | None, progress: Callable[[int, int], None] | None
     ) -> Analyses:
         try:
-            from recollect.analysis.asking import open_asker  # noqa: PLC0415  only those who ask a model need it
+            from recollect.analysis.asking import open_analyst  # noqa: PLC0415  only those who ask a model need it
         except ImportError as error:
             msg = "models.analysis names a model, which needs one more package: pip install 'recollect[models]'"
             raise ConfigError(msg) from error
-        async with open_asker(self.settings, self.store, self.clock, self.ids, wanted.shape, wanted.task, model) as asker:
-            return await self._run(wanted, asker).over(own_ids, progress)
+        async with open_analyst(self.settings, self.store, self.clock, self.ids, wanted.shape, wanted.task, model) as analyst:
+            return await self._run(wanted, analyst).over(own_ids, progress)
 
-    def _run(self, wanted: Wanted, asker: Asker | None) -> Run:
+    def _run(self, wanted: Wanted, analyst: Analyst | None) -> Run:
         from recollect.analysis.running import Run  # noqa: PLC0415  as above
 
-        return Run(self.store, self.settings, self.clock, lambda: self.recorder.reading().cleaner, wanted, asker)
+        return Run(self.store, self.settings, self.clock, lambda: self.recorder.reading().cleaner, wanted, analyst)
 
     def _checked_task(self, task: str | None) -> str:
         """Return a task without secrets: it is sent to a model, and kept."""

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from recollect.clock import Clock, Ids
     from recollect.compose.contexts import Contexts
-    from recollect.config import Settings
     from recollect.distill.background import Background
     from recollect.distill.models import SummaryModel
     from recollect.documents.mirror import Mirror
     from recollect.model import Project
     from recollect.recall.recalling import Recall
     from recollect.record.requests import OpenRequests
+    from recollect.settings import Settings
     from recollect.store import Store
 
 

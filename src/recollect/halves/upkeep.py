@@ -43,8 +43,10 @@ class Kept(Core):
             if project is not None:
                 await self.store.code.forget(self.workspace, await self._projects.ids(project, None) or ())
             forgotten = await self.store.conversations.remove(self.workspace, ids, keep_inherited=False)
-        await self._mirrored_anew()
-        await self.store.erase()
+        try:
+            await self._mirrored_anew()
+        finally:
+            await self.store.erase()
         return forgotten
 
     async def _ids_to_forget(self, conversation: str | None, project: str | None, before: datetime | None, origin: str | None) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from socket import gaierror
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.messages import BinaryContent, ModelRequest, TextPart, ThinkingPart, ToolCallPart
@@ -10,6 +11,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 
 from recollect.models.plain import plain_text
 from recollect.models.spending import Spent, spent_on
+from recollect.tokens import token_estimate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
     from pydantic_ai.settings import ModelSettings
 
-    from recollect.models.spending import Purse
+    from recollect.models.spending import Bill, Purse
 
 _PICTURE = "[picture] " * 400  # what one takes, about, whatever its bytes
 
@@ -36,7 +38,11 @@ class Metered(WrapperModel):
         """Ask the model once."""
         sent = sent_text(messages, model_request_parameters)
         async with self._purse.paying(sent) as bill:
-            response = await super().request(messages, model_settings, model_request_parameters)
+            try:
+                response = await super().request(messages, model_settings, model_request_parameters)
+            except Exception as error:
+                settle_failed(bill, error)
+                raise
             bill.spent = spent_in(sent, response)
         return response
 
@@ -50,14 +56,36 @@ class Metered(WrapperModel):
     ) -> AsyncGenerator[StreamedResponse]:
         """Ask the model once, and hand on its answer as it comes; what broke off is counted, too."""
         sent = sent_text(messages, model_request_parameters)
-        async with (
-            self._purse.paying(sent) as bill,
-            super().request_stream(messages, model_settings, model_request_parameters, run_context) as response,
-        ):
+        async with self._purse.paying(sent) as bill, AsyncExitStack() as stack:
+            asked = super().request_stream(messages, model_settings, model_request_parameters, run_context)
+            try:
+                response = await stack.enter_async_context(asked)
+            except Exception as error:
+                settle_failed(bill, error)
+                raise
             try:
                 yield response
             finally:
-                bill.spent = spent_in(sent, response.get())
+                bill.spent = _streamed(sent, response.get())
+
+
+def settle_failed(bill: Bill, error: BaseException) -> None:
+    """Put on a bill what a request took that a model's server did not answer: nothing, when there was no server."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ConnectionRefusedError | gaierror) and type(cause).__name__ != "ConnectError":
+        cause = cause.__cause__ or cause.__context__
+    if cause is None:
+        bill.refused()
+    else:
+        bill.unreached()
+
+
+def _streamed(sent: str, response: ModelResponse) -> Spent:
+    """Return what a stream took, as far as it came: what is counted before its end is not the whole."""
+    counted = spent_in(sent, response)
+    if response.finish_reason is not None:
+        return counted
+    return Spent(counted.input_tokens, max(counted.output_tokens, token_estimate(_said(response))))
 
 
 def spent_in(sent: str, response: ModelResponse) -> Spent:

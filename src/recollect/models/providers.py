@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from recollect.errors import ConfigError, ModelError
+from recollect.errors import ConfigError
+from recollect.models.keys import key_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import httpx2
     from pydantic_ai.models import Model
 
-    from recollect.config import ModelUse
+    from recollect.settings import ModelUse
 
 _PLACEHOLDER_KEY = "none"  # local servers need no key, and the protocol's client needs something to send
 _ENDPOINTS = {  # named here, because the clients would take another one from the environment, and a project may set that
@@ -23,6 +23,12 @@ _ENDPOINTS = {  # named here, because the clients would take another one from th
     "google": "https://generativelanguage.googleapis.com",
     "openai": "https://api.openai.com/v1",
 }
+_AUTHORIZATIONS = frozenset({"authorization", "x-api-key", "x-goog-api-key"})
+_SPOKEN = frozenset(
+    {"accept", "accept-encoding", "connection", "content-length", "content-type", "host", "transfer-encoding", "user-agent",
+     "anthropic-version", "anthropic-beta"}
+)  # fmt: skip
+_SPOKEN_OF = ("x-stainless-", "x-goog-api-client")
 
 
 def load_packages(*uses: ModelUse) -> None:
@@ -39,12 +45,18 @@ async def open_model(use: ModelUse, what: str) -> AsyncGenerator[Model]:
     Raises `ConfigError` where a package is missing, `ModelError` where its key is. Redirects are not followed: a key
     goes to the server that the user named, and to no other.
     """
-    key = _key(use, what)
+    key = key_of(use.key_variable, what) or _PLACEHOLDER_KEY
+    endpoint = use.endpoint or _ENDPOINTS[use.provider]
     try:
         import httpx2  # noqa: PLC0415  only those who ask a model need it
 
-        client = httpx2.AsyncClient(follow_redirects=False, timeout=None)  # whoever asks sets the limit
-        model = _made(use, key, client)
+        client = httpx2.AsyncClient(
+            follow_redirects=False,
+            timeout=None,  # whoever asks sets the limit
+            trust_env=endpoint.startswith("https:"),  # a proxy of the environment is used where it sees nothing of what is said
+            event_hooks={"request": [_Only(key)]},
+        )
+        model = _made(use, endpoint, key, client)
     except ImportError as error:
         extra = "recollect[models]" if use.provider == "openai" else f"pydantic-ai-slim[{use.provider}]"
         msg = f"models.{what} names a model of {use.provider}, which needs one more package: pip install '{extra}'"
@@ -53,18 +65,24 @@ async def open_model(use: ModelUse, what: str) -> AsyncGenerator[Model]:
         yield model
 
 
-def _key(use: ModelUse, what: str) -> str | None:
-    if use.key_variable is None:
-        return None
-    key = os.environ.get(use.key_variable)
-    if not key:
-        msg = f"models.{what}.key_variable names {use.key_variable}, which is not set in the environment"
-        raise ModelError(msg)
-    return key
+class _Only:
+    """Lets a request say what its protocol needs and nothing else: the clients take headers, and other keys, from the environment."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._values = frozenset({key, f"Bearer {key}"})
+
+    async def __call__(self, request: httpx2.Request) -> None:
+        for name, value in list(request.headers.items()):
+            is_key = name in _AUTHORIZATIONS and value in self._values
+            if not (is_key or name in _SPOKEN or name.startswith(_SPOKEN_OF)):
+                del request.headers[name]
+        if not any(name in request.headers for name in _AUTHORIZATIONS):  # the one of the environment took the place of ours
+            request.headers["authorization"] = f"Bearer {self._key}"
 
 
-def _made(use: ModelUse, key: str | None, client: httpx2.AsyncClient) -> Model:
-    name, endpoint, key = use.name or "", use.endpoint or _ENDPOINTS[use.provider], key or _PLACEHOLDER_KEY
+def _made(use: ModelUse, endpoint: str, key: str, client: httpx2.AsyncClient) -> Model:
+    name = use.name or ""
     if use.provider == "anthropic":
         from anthropic import AsyncAnthropic  # noqa: PLC0415  as above
         from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415  as above

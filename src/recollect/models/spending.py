@@ -1,40 +1,32 @@
-"""What models spend: looked at before each call, written down after it, whether it succeeded or not."""
+"""What models spend: written down before each call as the most it may take, and after it as what it took, whether it succeeded or not."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar
+from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from recollect.errors import BudgetError, SpendingError
+from recollect.limits import COUNT_MAX
 from recollect.model import ModelCall
 from recollect.tokens import token_estimate
+from recollect.waiting import surely
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
-    from datetime import datetime
+    from collections.abc import AsyncGenerator
 
     from recollect.clock import Clock, Ids
-    from recollect.config import EmbeddingUse, ModelUse
+    from recollect.settings import EmbeddingUse, ModelUse
     from recollect.store import Store
+    from recollect.store.shapes import Room
 
-_T = TypeVar("_T")
 _MILLION = 1_000_000
-_LOOK_SECONDS = 0.05
-
-
-class _Underway:
-    """What this process is asking for at this moment, of one use in one workspace: it is not spent yet, and no longer to be had."""
-
-    def __init__(self) -> None:
-        self.tokens = 0
-        self.written = 0
-
-
-_underway: dict[tuple[str, str, str], _Underway] = {}
+_LOOK_SECONDS = 0.2
+_UNDERWAY_SECONDS_MAX = 900.0  # whoever asked longer ago than this, and has not said what it took, is gone
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -46,20 +38,35 @@ class Spent(msgspec.Struct, frozen=True):
 
 def spent_on(sent: str, said: str, input_tokens: int, output_tokens: int) -> Spent:
     """Return what a call took as its provider counts it; what it does not count is estimated, so that a cap holds all the same."""
-    return Spent(input_tokens or token_estimate(sent), output_tokens or token_estimate(said))
+    return Spent(_counted(input_tokens) or token_estimate(sent), _counted(output_tokens) or token_estimate(said))
+
+
+def _counted(tokens: int) -> int:
+    """Return what a provider counted, as far as anybody could have sent or said it."""
+    return min(max(tokens, 0), COUNT_MAX)
 
 
 class Bill:
-    """What a call took, as far as it is known."""
+    """What a call took, as far as it is known: at first the most it may take."""
 
-    def __init__(self, spent: Spent) -> None:
-        self.spent = spent
+    def __init__(self, most: Spent) -> None:
+        self.spent = most
+        self._most = most
+
+    def refused(self) -> None:
+        """Note that nothing was answered: what was sent may have been paid for."""
+        self.spent = Spent(self._most.input_tokens, 0)
+
+    def unreached(self) -> None:
+        """Note that nobody was there to be paid."""
+        self.spent = Spent(0, 0)
 
 
 class Purse:
-    """The tokens of one use in one workspace: no call is made without looking, and every call is written down.
+    """The tokens of one use in one workspace: every call is written down before it is made, and again when it is known what it took.
 
-    With `budget_tokens` it also refuses what would take more than that, beginning with its first call.
+    So the cap of a day holds for all who ask at once, in whatever process, and for those who die while they ask. With
+    `budget_tokens` it also refuses what would take more than that, beginning with its first call.
     """
 
     def __init__(
@@ -83,45 +90,24 @@ class Purse:
         self._use = use
         self._clock = clock
         self._ids = ids
-        self._underway = _underway.setdefault((store.url, workspace, what), _Underway())
-
-    async def pay(self, text: str, ask: Callable[[], Awaitable[tuple[_T, Spent]]]) -> _T:
-        """Ask, and write down what it took."""
-        async with self.paying(text) as bill:
-            answer, bill.spent = await ask()
-        return answer
 
     @asynccontextmanager
     async def paying(self, text: str, *, waits: bool = False) -> AsyncGenerator[Bill]:
         """Let something be asked, when it and the longest answer fit into what is left of the day; `SpendingError` otherwise.
 
-        Whoever asks puts on the bill what it took. A call that failed is written down with an estimate of what was sent:
-        it may have been paid for. What others ask for at this moment counts as spent, or, if it `waits`, is waited for: most
-        of them take less than they may.
+        Whoever asks puts on the bill what it took; where nobody can know, as after an interruption, it counts as the most it
+        may have taken. What others ask for at this moment counts as spent, or, if it `waits`, is waited for: most of them
+        take less than they may.
         """
-        sent = token_estimate(text)
-        wanted = sent + self._use.output_tokens_max
-        self._weigh(wanted)
-        while not await self._has_room(wanted, waits=waits):  # noqa: ASYNC110  whoever has the room may be on another thread
-            await asyncio.sleep(_LOOK_SECONDS)
-        self._underway.tokens += wanted
-        try:
-            async with self._written(sent) as bill:
-                yield bill
-        finally:
-            self._underway.tokens -= wanted
-            self._underway.written += 1
-
-    @asynccontextmanager
-    async def _written(self, sent: int) -> AsyncGenerator[Bill]:
-        began, at = time.perf_counter(), self._clock.now()
-        bill = Bill(Spent(sent, 0))
+        most = Spent(token_estimate(text), self._use.output_tokens_max)
+        self._weigh(most.input_tokens + most.output_tokens)
+        call = await self._reserved(most, waits=waits)
+        began, bill, is_failed = time.perf_counter(), Bill(most), True
         try:
             yield bill
-        except BaseException:
-            await self._write(bill.spent, at, began, is_failed=True)
-            raise
-        await self._write(bill.spent, at, began, is_failed=False)
+            is_failed = False
+        finally:
+            await surely(self._settle(call, bill.spent, 1_000 * (time.perf_counter() - began), is_failed=is_failed))
 
     def _weigh(self, wanted: int) -> None:
         """Refuse what the budget of this run does not hold."""
@@ -132,46 +118,44 @@ class Purse:
             )
             raise BudgetError(msg)
 
-    async def _has_room(self, wanted: int, *, waits: bool) -> bool:
-        """Tell whether tokens fit beside what others ask for; raise where waiting would not help, or is not wished."""
-        most = self._use.daily_tokens_max
-        if most is None:
-            return True
-        spent = await self._spent_today()
-        asked = self._underway.tokens
-        if spent + asked + wanted <= most:
-            return True
-        if waits and asked and spent + wanted <= most:
-            return False
-        others = f", {asked:,} are being asked for" if asked else ""
-        msg = (
-            f"models.{self._what} has spent {spent:,} of its {most:,} tokens of today{others}, and up to {wanted:,} more "
-            f"are asked for: wait until midnight UTC, or raise models.{self._what}.daily_tokens_max"
+    async def _reserved(self, most: Spent, *, waits: bool) -> ModelCall:
+        """Write down a call that is about to be made, as soon as there is room for it."""
+        wanted = most.input_tokens + most.output_tokens
+        while True:
+            call = ModelCall(
+                id=self._ids.fresh(), use=self._what, model=self._model, input_tokens=most.input_tokens, output_tokens=most.output_tokens,
+                cost=cost_of(self._use, most), is_failed=True, is_open=True, timestamp=self._clock.now(),
+            )  # fmt: skip
+            try:
+                room = await surely(self._asked_for(call))
+            except asyncio.CancelledError:
+                await surely(self._settle(call, Spent(0, 0), 0.0, is_failed=True))  # nothing was asked yet
+                raise
+            if room.is_granted:
+                return call
+            could_come = room.spent_tokens + wanted <= (self._use.daily_tokens_max or 0)
+            if not (waits and room.underway_tokens and could_come):
+                raise self._refusal(room, wanted)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _asked_for(self, call: ModelCall) -> Room:
+        day, since = call.timestamp.replace(hour=0, minute=0, second=0, microsecond=0), timedelta(seconds=_UNDERWAY_SECONDS_MAX)
+        return await self._store.spending.reserve(self._workspace, call, self._use.daily_tokens_max, day, call.timestamp - since)
+
+    def _refusal(self, room: Room, wanted: int) -> SpendingError:
+        others = f", {room.underway_tokens:,} are being asked for" if room.underway_tokens else ""
+        return SpendingError(
+            f"models.{self._what} has spent {room.spent_tokens:,} of its {self._use.daily_tokens_max or 0:,} tokens of today{others}, and "
+            f"up to {wanted:,} more are asked for: wait until midnight UTC, or raise models.{self._what}.daily_tokens_max"
         )
-        raise SpendingError(msg)
 
-    async def _spent_today(self) -> int:
-        midnight = self._clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
-        while True:  # what was written down meanwhile is in neither count
-            written = self._underway.written
-            spent = await self._store.spending.tokens(self._workspace, self._what, midnight)
-            if written == self._underway.written:
-                return spent
-
-    async def _write(self, spent: Spent, at: datetime, began: float, *, is_failed: bool) -> None:
+    async def _settle(self, call: ModelCall, spent: Spent, duration_ms: float, *, is_failed: bool) -> None:
         self.spent_tokens += spent.input_tokens + spent.output_tokens
-        call = ModelCall(
-            id=self._ids.fresh(),
-            use=self._what,
-            model=self._model,
-            input_tokens=spent.input_tokens,
-            output_tokens=spent.output_tokens,
-            duration_ms=round(1_000 * (time.perf_counter() - began), 3),
-            cost=cost_of(self._use, spent),
-            is_failed=is_failed,
-            timestamp=at,
-        )
-        await self._store.spending.put(self._workspace, call)
+        settled = msgspec.structs.replace(
+            call, input_tokens=spent.input_tokens, output_tokens=spent.output_tokens, duration_ms=round(duration_ms, 3),
+            cost=cost_of(self._use, spent), is_failed=is_failed, is_open=False,
+        )  # fmt: skip
+        await self._store.spending.put(self._workspace, settled)
 
 
 def cost_of(use: ModelUse | EmbeddingUse, spent: Spent) -> float | None:

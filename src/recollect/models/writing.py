@@ -1,7 +1,7 @@
 """Summaries and titles written by a model of a provider: what it is told to do, and its words as they come, unchecked.
 
-What is summarised is data: it is fenced under a name that is fresh for each call, and nothing in it can become an
-instruction of ours. Whatever the model answers is checked by `distill.models`, so only a summary's own fields can change.
+What is summarised is data, and nothing in it can become an instruction of ours. Whatever the model answers is checked by
+`distill.models`, so only a summary's own fields can change.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from recollect.distill.models import Writers
-from recollect.errors import ModelError
-from recollect.fence import fence_name, fenced
 from recollect.models.providers import load_packages, open_model
-from recollect.models.spending import Purse, Spent, spent_on
+from recollect.models.spending import Purse
 
 if TYPE_CHECKING:
     from recollect.clock import Clock, Ids
-    from recollect.config import ModelUse, Settings
     from recollect.distill.models import Asked
+    from recollect.models.asking import Asker
+    from recollect.settings import ModelUse, Settings
     from recollect.store import Store
 
 _SUMMARY = """You condense the work of a coding agent so that it can be found and understood later.
@@ -58,6 +57,7 @@ class Writer:
             what: Purse(store, settings.workspace, what, use, clock, ids, budget_tokens=budget_tokens)
             for what, use in (("summaries", settings.models.summaries), ("titles", settings.models.titles))
         }
+        self._askers: dict[str, Asker] = {}
 
     @property
     def spent_tokens(self) -> int:
@@ -80,12 +80,12 @@ class Writer:
         return await self._said("titles", self._models.titles, _TITLE, text, None)
 
     async def _said(self, what: str, use: ModelUse, told: str, material: str, schema: dict[str, Any] | None) -> str:
-        shown = fenced(fence_name(), material)
+        from recollect.models.asking import Asker, Schema  # noqa: PLC0415  what it loads takes seconds, and nobody waits here
 
-        async def ask() -> tuple[str, Spent]:
-            return await _asked(use, what, told, shown, schema)
-
-        return await self._purses[what].pay(told + shown, ask)
+        if what not in self._askers:
+            self._askers[what] = Asker(what, use, self._purses[what])
+        async with open_model(use, what) as model:
+            return await self._askers[what].ask(model, told, material, None if schema is None else Schema("summary", schema))
 
 
 def configured_writers(settings: Settings, store: Store, clock: Clock, ids: Ids) -> Writers:
@@ -104,24 +104,3 @@ def configured_writers(settings: Settings, store: Store, clock: Clock, ids: Ids)
         None if models.titles.name is None else writer,
         vectors,
     )
-
-
-async def _asked(use: ModelUse, what: str, told: str, material: str, schema: dict[str, Any] | None) -> tuple[str, Spent]:
-    """Ask once; the caller says how long it may take."""
-    async with open_model(use, what) as model:
-        from pydantic_ai.exceptions import AgentRunError, UserError  # noqa: PLC0415  only those who ask need it
-        from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart  # noqa: PLC0415  as above
-        from pydantic_ai.models import ModelRequestParameters  # noqa: PLC0415  as above
-        from pydantic_ai.output import OutputObjectDefinition  # noqa: PLC0415  as above
-
-        wanted = ModelRequestParameters()
-        if schema is not None and model.profile.get("supports_json_schema_output"):
-            wanted = ModelRequestParameters(output_mode="native", output_object=OutputObjectDefinition(schema, name="summary"))
-        request = ModelRequest(parts=[SystemPromptPart(told), UserPromptPart(material)])
-        try:
-            response = await model.request([request], {"max_tokens": use.output_tokens_max, "temperature": 0.0}, wanted)
-        except (AgentRunError, UserError) as error:
-            msg = f"the model {use.name!r} for {what} could not be asked: {' '.join(str(error).split())[:200]}"
-            raise ModelError(msg) from error
-        said = response.text or ""
-        return said, spent_on(told + material, said, response.usage.input_tokens, response.usage.output_tokens)

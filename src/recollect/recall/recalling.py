@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from recollect.answers import Hit, ScopeHit, SearchResult
     from recollect.clock import Clock
-    from recollect.config import Settings
     from recollect.distill.embedders import Embedder
     from recollect.distill.metrics import Metrics
     from recollect.model import Insight
+    from recollect.settings import Settings
     from recollect.store import Store
     from recollect.store.shapes import Elsewhere, InsightFilter
 

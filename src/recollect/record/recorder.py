@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from recollect.capture.paths import Place
     from recollect.capture.secrets import Redactor
     from recollect.clock import Clock
-    from recollect.config import Settings
+    from recollect.settings import Settings
     from recollect.store import Store
     from recollect.store.shapes import Outcome, Outline, TurnOutline
 

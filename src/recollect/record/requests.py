@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from recollect.capture.reading import Reading
     from recollect.capture.sketch import Piece
     from recollect.clock import Clock
-    from recollect.config import Settings
     from recollect.model import ConversationInfo, Json, Turn
     from recollect.record.recorder import Recorder
+    from recollect.settings import Settings
     from recollect.store import Store
 
 PIECES: tuple[Piece, ...] = ("context", "messages", "model-response", "tool-calls", "tool-results", "code-changes", "checkpoints")

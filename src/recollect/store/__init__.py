@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from recollect.checks import masked
 from recollect.clock import SystemClock
-from recollect.config import Settings
 from recollect.errors import InputError, StoreUnavailableError
+from recollect.settings import Settings
 from recollect.store.retention import Fresh
 from recollect.store.store import Store
 

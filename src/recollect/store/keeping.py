@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from recollect.answers import ModelSpending
     from recollect.model import ModelCall
+    from recollect.store.shapes import Room
 
 
 class RetentionRows(Protocol):
@@ -91,11 +92,15 @@ class SpendingRows(Protocol):
     """What models were asked and spent, by query."""
 
     async def put(self, call: ModelCall) -> None:
-        """Write a call down; the same id again changes nothing."""
+        """Write a call down, in the place of what was written of it before."""
         ...
 
-    async def tokens(self, use: str, since: datetime) -> int:
-        """Count the tokens, in and out, that a use has spent since a moment, that moment included."""
+    async def hold(self, use: str) -> None:
+        """Let nobody else write down a call of this use until the transaction ends."""
+        ...
+
+    async def tokens(self, use: str, since: datetime, underway_since: datetime) -> Room:
+        """Count the tokens, in and out, of a use since a moment; what is open counts as under way only from another moment on."""
         ...
 
     async def totals(self, since: datetime | None) -> list[ModelSpending]:

@@ -387,3 +387,11 @@ class RecordKey(msgspec.Struct, frozen=True, kw_only=True):
     key: int | str
     id: str
     conversation_id: str
+
+
+class Room(msgspec.Struct, frozen=True, kw_only=True):
+    """What a use of a model has spent, what is being asked for at this moment, and whether there was room for a call."""
+
+    spent_tokens: int = 0
+    underway_tokens: int = 0
+    is_granted: bool = False

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from recollect.agent.project import project_settings
-from recollect.config import Settings, settings_from
+from recollect.config import settings_from
 from recollect.errors import ConfigError
+from recollect.settings import Settings
 
 
 def written(folder: Path, text: str) -> Path:

@@ -111,7 +111,7 @@ async def _worker(options: Namespace) -> int:
         asyncio.get_running_loop().add_signal_handler(sign, stopped.set)
     done = 0
     async with await Memory.open(settings=settings, worker=False) as memory:
-        own = memory.worker()
+        own = memory.worker(stopped.is_set)
         await own.wake_stale()
         await memory.sweep(thoroughly=False)
         while not stopped.is_set():

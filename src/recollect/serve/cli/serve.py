@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.config import Server, Settings
 from recollect.errors import StoreUnavailableError
 from recollect.opening import settings_of
 from recollect.serve.cli.output import complain
+from recollect.settings import Server, Settings
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Awaitable, Callable
 
-    from recollect.config import Settings
     from recollect.conversation import Conversation
+    from recollect.settings import Settings
 
 _T = TypeVar("_T")
 

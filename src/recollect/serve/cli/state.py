@@ -13,17 +13,18 @@ import msgspec
 from recollect import __version__
 from recollect.answers import to_json
 from recollect.checks import masked
-from recollect.config import config_path, load_settings, model_uses
+from recollect.config import config_path, load_settings
 from recollect.errors import InputError, RecollectError
 from recollect.serve.cli.output import Progress, count, print_json, safe, size, styled
 from recollect.serve.cli.session import command, read_file, wants_json, with_memory
+from recollect.settings import model_uses
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from recollect.answers import Stats
-    from recollect.config import Settings
     from recollect.memory import Memory
+    from recollect.settings import Settings
 
 _FREE_BYTES_MIN = 100 * 1024 * 1024
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from recollect.answers import Recorded, to_json
-from recollect.capture.clean import parse_json
-from recollect.errors import InputError, RecollectError, StoreError, TooLargeError
+from recollect.errors import InputError
 from recollect.limits import PATH_CHARS_MAX
 from recollect.record.requests import PIECES
+from recollect.serve.http.batches import recorded_lines
 from recollect.serve.http.examples import PAYLOAD, START, raw_body
 from recollect.serve.http.examples import PIECES as PIECE_EXAMPLES
 from recollect.serve.http.replies import Remembering, memory_of, read_body, reply
 
-if TYPE_CHECKING:
-    from recollect.memory import Memory
-
 router = APIRouter()
-LINES_MAX = 10_000
 _LINES = ("application/x-ndjson", "application/jsonl", "application/json-lines")
 RequestId = Annotated[str, Path(min_length=1, max_length=200, description="the request's own id; it may have slashes")]
 InProject = Annotated[str | None, Query(max_length=PATH_CHARS_MAX, description="which, when several have a request of this id")]
@@ -41,28 +38,10 @@ async def ingest(request: Request, *, replace: bool = False, on_edit: OnEdit = "
     """Record a whole request; of JSON lines each one, the bad ones reported and the good ones kept."""
     memory = await memory_of(request)  # not as a dependency, which would cost the busiest route more than it does
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() in _LINES:
-        return await _ingest_lines(request, memory, replace=replace, on_edit=on_edit)
+        results = await recorded_lines(await request.body(), partial(memory.record, replace=replace, on_edit=on_edit))
+        bad = sum("error" in one for one in results)
+        return reply({"recorded": len(results) - bad, "bad": bad, "results": results}, 200 if not bad else 207)
     return _recorded(await memory.record(await read_body(request), replace=replace, on_edit=on_edit))
-
-
-async def _ingest_lines(request: Request, memory: Memory, *, replace: bool, on_edit: OnEdit) -> Response:
-    lines = [line for line in (await request.body()).split(b"\n") if line.strip()]
-    if len(lines) > LINES_MAX:
-        msg = f"a batch has at most {LINES_MAX:,} lines, not {len(lines):,}: send several"
-        raise TooLargeError(msg)
-    results: list[dict[str, Any]] = []
-    bad = 0
-    for number, line in enumerate(lines, 1):
-        try:
-            recorded = await memory.record(parse_json(line), replace=replace, on_edit=on_edit)
-        except StoreError:
-            raise
-        except RecollectError as error:
-            bad += 1
-            results.append({"line": number, "status": error.http_status, "error": str(error)})
-        else:
-            results.append({"line": number, **to_json(recorded)})
-    return reply({"recorded": len(lines) - bad, "bad": bad, "results": results}, 200 if not bad else 207)
 
 
 @router.post("/requests/{request_id:path}/start", status_code=201, openapi_extra=raw_body(START))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from recollect.clock import Clock, Ids
-    from recollect.config import Settings
+    from recollect.settings import Settings
 
 _SHUTDOWN_SECONDS = 20
 _SWEEP_SECONDS = 60.0

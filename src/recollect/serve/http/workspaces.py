@@ -14,7 +14,7 @@ from recollect.store import open_store
 
 if TYPE_CHECKING:
     from recollect.clock import Clock, Ids
-    from recollect.config import Settings
+    from recollect.settings import Settings
     from recollect.store import Store
 
 

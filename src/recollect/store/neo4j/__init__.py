@@ -12,7 +12,7 @@ from recollect.store.neo4j.transaction import Neo4jTransaction
 
 if TYPE_CHECKING:
     from recollect.answers import Damage
-    from recollect.config import Neo4j
+    from recollect.settings import Neo4j
     from recollect.store.protocol import Work
 
 _T = TypeVar("_T")

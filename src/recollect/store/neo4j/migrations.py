@@ -98,6 +98,7 @@ _CODING: tuple[LiteralString, ...] = (
 
 _SPENDING: tuple[LiteralString, ...] = (
     "CREATE CONSTRAINT model_call_uuid IF NOT EXISTS FOR (n:ModelCall) REQUIRE (n.workspace, n.uuid) IS UNIQUE",
+    "CREATE CONSTRAINT model_use_name IF NOT EXISTS FOR (n:ModelUse) REQUIRE (n.workspace, n.use) IS UNIQUE",
     "CREATE INDEX model_call_by_use IF NOT EXISTS FOR (n:ModelCall) ON (n.workspace, n.use, n.timestamp)",
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recollect.answers import ModelSpending
+from recollect.store.shapes import Room
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,30 +22,41 @@ class Neo4jSpending:
         self._workspace = workspace
 
     async def put(self, call: ModelCall) -> None:
-        """Write a call down, once."""
+        """Write a call down, in the place of what was written of it before."""
         await self._connection.run(
             """
             MERGE (m:ModelCall {workspace: $workspace, uuid: $uuid})
-            ON CREATE SET m.use = $use, m.model = $model, m.input_tokens = $input_tokens, m.output_tokens = $output_tokens,
-                m.duration_ms = $duration_ms, m.cost = $cost, m.is_failed = $is_failed, m.timestamp = $timestamp
+            SET m.use = $use, m.model = $model, m.input_tokens = $input_tokens, m.output_tokens = $output_tokens,
+                m.duration_ms = $duration_ms, m.cost = $cost, m.is_failed = $is_failed, m.is_open = $is_open, m.timestamp = $timestamp
             """,
             workspace=self._workspace, uuid=call.id, use=call.use, model=call.model, input_tokens=call.input_tokens,
             output_tokens=call.output_tokens, duration_ms=call.duration_ms, cost=call.cost, is_failed=call.is_failed,
-            timestamp=call.timestamp,
+            is_open=call.is_open, timestamp=call.timestamp,
         )  # fmt: skip
 
-    async def tokens(self, use: str, since: datetime) -> int:
+    async def hold(self, use: str) -> None:
+        """Take the lock of a use."""
+        await self._connection.run(
+            "MERGE (u:ModelUse {workspace: $workspace, use: $use}) SET u.holds = coalesce(u.holds, 0) + 1",
+            workspace=self._workspace,
+            use=use,
+        )
+
+    async def tokens(self, use: str, since: datetime, underway_since: datetime) -> Room:
         """Count the tokens of a use since a moment."""
         row = await self._connection.row(
             """
             MATCH (m:ModelCall) WHERE m.workspace = $workspace AND m.use = $use AND m.timestamp >= $since
-            RETURN coalesce(sum(m.input_tokens + m.output_tokens), 0)
+            WITH m.input_tokens + m.output_tokens AS tokens, m.is_open AND m.timestamp >= $underway_since AS is_underway
+            RETURN coalesce(sum(CASE WHEN is_underway THEN 0 ELSE tokens END), 0),
+                coalesce(sum(CASE WHEN is_underway THEN tokens ELSE 0 END), 0)
             """,
             workspace=self._workspace,
             use=use,
             since=since,
+            underway_since=underway_since,
         )
-        return 0 if row is None else int(row[0])
+        return Room() if row is None else Room(spent_tokens=row[0], underway_tokens=row[1])
 
     async def totals(self, since: datetime | None) -> list[ModelSpending]:
         """Return what was spent, by use and model."""

@@ -2,7 +2,7 @@
 
 A unit of work is a function of a connection. Writes begin with `BEGIN IMMEDIATE` and are tried again, with jitter, when
 another process holds the file; reads see one moment. With threads, one serves writes and one reads, so that a long
-search never delays a record; without, all runs in the caller's thread.
+search never delays a record; without, all runs in the caller's thread. Writes that wait at the same time share one commit.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import threading
 import time
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
 
 import apsw
 
 from recollect.errors import DamagedStoreError, InputError, NewerStoreError, StoreBusyError, StoreError, StoreUnavailableError
 from recollect.limits import BUSY_ATTEMPTS_MAX, BUSY_TIMEOUT_MS
+from recollect.store.sqlite.lanes import Lane, Outcome, attempted
 from recollect.store.sqlite.migrations import APPLICATION_ID, MIGRATIONS
 
 if TYPE_CHECKING:
@@ -79,6 +78,10 @@ class Connection:
         return self.raw.last_insert_rowid()
 
 
+class _UndoneError(Exception):
+    """SQLite undid a whole transaction, and not just the unit of work that failed."""
+
+
 class Database:
     """One SQLite file, open for reading and writing from this process."""
 
@@ -89,8 +92,8 @@ class Database:
         self.path = path
         self._durability = durability
         self._threads = threads
-        self._writer = _Lane(self._connected, "recollect-write")
-        self._reader = _Lane(self._connected, "recollect-read") if threads else self._writer
+        self._writer = Lane(self._connected, "recollect-write", self._writing_together)
+        self._reader = Lane(self._connected, "recollect-read") if threads else self._writer
 
     def _connected(self) -> Connection:
         with translated(self.path):
@@ -147,35 +150,68 @@ class Database:
 
     async def write(self, work: Callable[[Connection], _T]) -> _T:
         """Run a unit of work whole or not at all; when this returns, it survives the death of every process."""
-        return await self._on(self._writer, lambda connection: self._writing(connection, work))
+        if self._threads:
+            return await self._writer.run_async(lambda connection: self._writing(connection, work), joins=True)
+        return self._writer.run(lambda connection: self._writing(connection, work))
 
     async def read_afresh(self, work: Callable[[Connection], _T]) -> _T:
         """Run a unit of work on a connection of its own: a full-text table that is checked must not remember older pages."""
-        lane = _Lane(self._connected, "recollect-check")
+        lane = Lane(self._connected, "recollect-check")
         try:
             return await self._on(lane, lambda connection: self._reading(connection, work))
         finally:
             lane.close()
 
-    async def _on(self, lane: _Lane, work: Callable[[Connection], _T]) -> _T:
+    async def _on(self, lane: Lane, work: Callable[[Connection], _T]) -> _T:
         return await lane.run_async(work) if self._threads else lane.run(work)
 
     def _reading(self, connection: Connection, work: Callable[[Connection], _T]) -> _T:
         with translated(self.path):
             connection.run("begin")
             try:
-                return work(connection)
-            except _SURPRISES as error:
-                raise self._explained(connection, error) from error
+                return self._surprised(connection, work)
             finally:
                 _end(connection)
 
     def _writing(self, connection: Connection, work: Callable[[Connection], _T]) -> _T:
+        """Run a unit of work in a transaction of its own, or as a part of the one it shares."""
+        if connection.raw.in_transaction:
+            return self._surprised(connection, work)
         with translated(self.path), _immediate(connection):
-            try:
-                return work(connection)
-            except _SURPRISES as error:
-                raise self._explained(connection, error) from error
+            return self._surprised(connection, work)
+
+    def _surprised(self, connection: Connection, work: Callable[[Connection], _T]) -> _T:
+        try:
+            return work(connection)
+        except _SURPRISES as error:
+            raise self._explained(connection, error) from error
+
+    def _writing_together(self, connection: Connection, works: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:
+        """Run units of work in one transaction, each whole or not at all; where it fails as a whole, each has one of its own."""
+        try:
+            return self._at_once(connection, works)
+        except StoreBusyError as error:  # another process holds the file: nobody has to wait for that again
+            return [Outcome(error=error)] * len(works)
+        except (_UndoneError, StoreError):
+            return [attempted(lambda work=work: work(connection)) for work in works]
+
+    def _at_once(self, connection: Connection, works: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        with translated(self.path), _immediate(connection):
+            for work in works:
+                connection.run("savepoint unit")
+                outcome = attempted(lambda work=work: self._as_part(connection, work))
+                if outcome.error is not None:
+                    if not connection.raw.in_transaction:
+                        raise _UndoneError from outcome.error
+                    connection.run("rollback to unit")
+                connection.run("release unit")
+                outcomes.append(outcome)
+        return outcomes
+
+    def _as_part(self, connection: Connection, work: Callable[[Connection], _T]) -> _T:
+        with translated(self.path):
+            return work(connection)
 
     def _explained(self, connection: Connection, error: Exception) -> Exception:
         """Return the error that says so when a damaged file surprised its reader; a surprise in a sound file is our own mistake."""
@@ -207,80 +243,6 @@ class Database:
         """Close the connections; the last one to leave folds the journal into the file."""
         for lane in {self._writer, self._reader}:
             lane.close()
-
-
-class _Lane:
-    """One connection, used by one thread at a time and in the order of asking."""
-
-    def __init__(self, connect: Callable[[], Connection], name: str) -> None:
-        self._connect = connect
-        self._name = name
-        self._connection: Connection | None = None
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._asked: SimpleQueue[tuple[Callable[[Connection], Any], Callable[[Any, BaseException | None], object]] | None] = SimpleQueue()
-        self._closing = self._closed = False
-
-    def run(self, work: Callable[[Connection], _T]) -> _T:
-        """Run in this thread."""
-        with self._lock:
-            if self._closed:
-                raise _closed()
-            if self._connection is None:
-                self._connection = self._connect()
-            return work(self._connection)
-
-    async def run_async(self, work: Callable[[Connection], _T]) -> _T:
-        """Run in the lane's own thread while the event loop goes on; a cancelled caller does not cancel the work."""
-        import asyncio  # noqa: PLC0415  doors without an event loop never pay for one
-
-        if self._closing:
-            raise _closed()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
-            self._thread.start()
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[_T] = loop.create_future()
-
-        def done(result: _T | None, error: BaseException | None) -> None:
-            if not future.cancelled():
-                if error is None:
-                    future.set_result(cast("_T", result))
-                else:
-                    future.set_exception(error)
-
-        self._asked.put((work, lambda result, error: loop.call_soon_threadsafe(done, result, error)))
-        return await future
-
-    def _serve(self) -> None:
-        """Do what is asked, in order, until asked for nothing."""
-        while (asked := self._asked.get()) is not None:
-            work, answer = asked
-            result, error = None, None
-            try:
-                result = self.run(work)
-            except BaseException as raised:  # noqa: BLE001  it is raised again where the work was asked for
-                error = raised
-            with contextlib.suppress(RuntimeError):  # the loop that asked is gone; the work is done all the same
-                answer(result, error)
-            del work, answer, asked, result, error
-
-    def close(self) -> None:
-        """Finish what was begun, then close."""
-        self._closing = True
-        if self._thread is not None:
-            self._asked.put(None)
-            self._thread.join()
-        with self._lock:
-            self._closed = True
-            if self._connection is not None:
-                with contextlib.suppress(apsw.BusyError):
-                    self._connection.raw.close()
-                self._connection = None
-
-
-def _closed() -> StoreUnavailableError:
-    return StoreUnavailableError("the memory is closed: open it again")
 
 
 def _create_private(path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from recollect.answers import ModelSpending
 from recollect.clock import iso
+from recollect.store.shapes import Room
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -22,26 +23,35 @@ class SqliteSpending:
         self._workspace = workspace
 
     async def put(self, call: ModelCall) -> None:
-        """Write a call down, once."""
+        """Write a call down, in the place of what was written of it before."""
         self._connection.run(
             """
             insert into model_call
-                (workspace, uuid, use, model, input_tokens, output_tokens, duration_ms, cost, is_failed, timestamp)
-            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing
+                (workspace, uuid, use, model, input_tokens, output_tokens, duration_ms, cost, is_failed, is_open, timestamp)
+            values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            on conflict (workspace, uuid) do update set input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
+                duration_ms = excluded.duration_ms, cost = excluded.cost, is_failed = excluded.is_failed, is_open = excluded.is_open
             """,
             (
                 self._workspace, call.id, call.use, call.model, call.input_tokens, call.output_tokens, call.duration_ms, call.cost,
-                int(call.is_failed), iso(call.timestamp),
+                int(call.is_failed), int(call.is_open), iso(call.timestamp),
             ),
         )  # fmt: skip
 
-    async def tokens(self, use: str, since: datetime) -> int:
+    async def hold(self, use: str) -> None:
+        """Do nothing: a transaction that writes is the only one that does."""
+
+    async def tokens(self, use: str, since: datetime, underway_since: datetime) -> Room:
         """Count the tokens of a use since a moment."""
-        found: int = self._connection.value(
-            "select coalesce(sum(input_tokens + output_tokens), 0) from model_call where workspace = ? and use = ? and timestamp >= ?",
-            (self._workspace, use, iso(since)),
-        )
-        return found
+        row = self._connection.row(
+            """
+            select coalesce(sum(input_tokens + output_tokens), 0),
+                coalesce(sum(input_tokens + output_tokens) filter (where is_open and timestamp >= ?4), 0)
+            from model_call where workspace = ?1 and use = ?2 and timestamp >= ?3
+            """,
+            (self._workspace, use, iso(since), iso(underway_since)),
+        ) or (0, 0)
+        return Room(spent_tokens=row[0] - row[1], underway_tokens=row[1])
 
     async def totals(self, since: datetime | None) -> list[ModelSpending]:
         """Return what was spent, by use and model."""

@@ -16,6 +16,7 @@ create table model_call (
     duration_ms real not null,
     cost real,
     is_failed integer not null,
+    is_open integer not null,
     timestamp text not null,
     unique (workspace, uuid)
 ) strict;
