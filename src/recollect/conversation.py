@@ -15,7 +15,7 @@ from recollect.identity import identity
 from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX
 from recollect.model import ACCESS_ORDER
 from recollect.placing import place_turn
-from recollect.record.recorder import MovedError
+from recollect.record.shapes import MovedError
 from recollect.store.shapes import CallFilter, ConversationChange, SearchScope, TurnRange
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from recollect.documents.exporting import Format
     from recollect.memory import Memory
     from recollect.model import ConversationInfo, Summary, ToolCall, Turn, TurnStatus
-    from recollect.record.recorder import OnEdit, Result
+    from recollect.record.shapes import OnEdit, Result
 
 _replace = msgspec.structs.replace
 _TURN_CHARS_MIN = 200

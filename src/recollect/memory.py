@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from recollect.compose.context import Context, Strategy
     from recollect.distill.models import SummaryModel
     from recollect.model import ConversationInfo, ConversationStatus
-    from recollect.record.recorder import OnEdit
+    from recollect.record.shapes import OnEdit
     from recollect.settings import Settings
 
 _ALL = 1_000_000

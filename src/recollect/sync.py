@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     )
     from recollect.clock import Clock, Ids
     from recollect.compose.context import Context, Strategy
-    from recollect.settings import Settings
     from recollect.distill.models import SummaryModel
     from recollect.documents.exporting import Format
     from recollect.halves.analyzing import Named
     from recollect.model import ConversationInfo, ConversationStatus, Insight, Project, Summary, ToolCall, Turn, TurnStatus
-    from recollect.record.recorder import OnEdit
+    from recollect.record.shapes import OnEdit
     from recollect.running import Runner
+    from recollect.settings import Settings
     from recollect.trace.answers import CheckpointEntry, ContextUsage, FileUsage, Flow, ToolReliability, Why
 
 

@@ -384,3 +384,13 @@ async def test_nothing_waits_to_be_saved_of_what_is_not_to_be_recorded(memory: M
     assert await later.save() == 1
     assert left(later) == []
     assert left(later, OTHER) != []
+
+
+async def test_a_request_of_which_nothing_is_recorded_begins_no_conversation(memory: Memory) -> None:
+    recorded = await memory.record(payload(f"{MARKER} {WORD}", "noted", request_id="r"))
+    assert recorded.status == "skipped"
+    assert await memory.list_conversations() == []
+    assert await memory.projects() == []
+    told = await memory.record(payload("Fix login", "Done", request_id="r2"))
+    assert (await memory.record(payload(f"{MARKER} {WORD}", "noted", request_id="r3"))).status == "skipped"
+    assert [one.id for one in await memory.list_conversations()] == [told.conversation_id]

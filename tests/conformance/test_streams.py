@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import pytest
@@ -576,18 +577,95 @@ async def test_two_processes_that_begin_one_request_begin_it_once(memory: Memory
     assert len(await turns_of(memory, "r")) == 1
 
 
-async def test_a_request_that_another_process_begins_in_the_middle_of_beginning_it_is_begun(
-    memory: Memory, reopen: OpenMemory, monkeypatch: pytest.MonkeyPatch
+Meanwhile = Callable[[Callable[[], Awaitable[object]]], None]
+
+
+@pytest.fixture
+def meanwhile(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
+    """Let something happen, once, after a memory has read how a request stands and before it writes."""
+
+    def happens(act: Callable[[], Awaitable[object]]) -> None:
+        record, left = memory.recorder.history, [act]
+
+        async def late(*args: Any, **kwargs: Any) -> Any:
+            if left:
+                await left.pop()()
+            return await record(*args, **kwargs)
+
+        monkeypatch.setattr(memory.recorder, "history", late)
+
+    return happens
+
+
+async def test_a_request_that_another_process_begins_meanwhile_is_begun_once(
+    memory: Memory, reopen: OpenMemory, meanwhile: Meanwhile
 ) -> None:
-    other, create = await reopen(), memory.create_conversation
-
-    async def late(*args: Any, **kwargs: Any) -> Any:
-        await other.requests.start("r", HEAD)
-        return (await create(*args, **kwargs)).info
-
-    monkeypatch.setattr(memory.requests, "_create", late)
+    other = await reopen()
+    meanwhile(lambda: other.requests.start("r", HEAD))
     assert (await memory.requests.start("r", HEAD)).status != "skipped"
     assert len(await turns_of(memory, "r")) == 1
+
+
+async def test_what_another_process_adds_meanwhile_stays(memory: Memory, reopen: OpenMemory, meanwhile: Meanwhile) -> None:
+    other = await reopen()
+    await stream(memory, "r", [says(0, "Fix login")])
+    meanwhile(lambda: other.requests.add("r", *says(1, "from there")))
+    await memory.requests.add("r", *says(3, "from here"))
+    assert [message.content for message in (await turn_of(memory)).messages] == ["Fix login", "from there", "from here"]
+
+
+async def test_nothing_is_added_to_what_another_process_finalizes_meanwhile(
+    memory: Memory, reopen: OpenMemory, meanwhile: Meanwhile
+) -> None:
+    other = await reopen()
+    await stream(memory, "r", [says(0, "Fix login"), says(1, "Done")])
+    meanwhile(lambda: other.requests.finalize("r"))
+    with pytest.raises(ConflictError, match="is finalized"):
+        await memory.requests.add("r", *says(3, "too late"))
+    turn = await turn_of(memory)
+    assert (turn.status, turn.assistant) == ("complete", "Done")
+
+
+@pytest.mark.parametrize("ends", ["finalize", "sweep"])
+async def test_what_another_process_adds_while_a_request_is_closed_is_not_lost(
+    ends: str, memory: Memory, reopen: OpenMemory, clock: ManualClock, meanwhile: Meanwhile
+) -> None:
+    other = await reopen()
+    await stream(memory, "r", [says(0, "Fix login")])
+    clock.advance(HOUR + 1)
+    meanwhile(lambda: other.requests.add("r", *says(1, "just in time")))
+    if ends == "finalize":
+        await memory.requests.finalize("r")
+    else:
+        assert (await memory.sweep()).closed == 0
+    turn = await turn_of(memory)
+    assert (turn.status, turn.assistant) == ("complete" if ends == "finalize" else "open", "just in time")
+
+
+async def test_a_piece_that_is_refused_leaves_the_request_as_it_was(memory: Memory) -> None:
+    await stream(memory, "r", [says(0, "Fix login"), says(1, "I look")])
+    before = await memory.store.requests.get(memory.workspace, "r")
+    conversation = await memory.load_conversation((await memory.list_conversations())[0].id)
+    await conversation.branch(title="another way")
+    with pytest.raises(ConflictError, match="inherited by a branch"):
+        await memory.requests.add("r", *says(1, "something else"))
+    assert await memory.store.requests.get(memory.workspace, "r") == before
+
+
+@pytest.mark.parametrize("elsewhere", [{"project_id": "other"}, {"chat_meta": {"chat_id": "c2"}}, {"cwd": "/somewhere/else"}])
+async def test_a_request_that_is_under_way_elsewhere_is_not_joined(memory: Memory, elsewhere: dict[str, Any]) -> None:
+    await stream(memory, "r", [says(0, "Fix login")])
+    with pytest.raises(ConflictError, match="under way in another conversation"):
+        await memory.requests.start(
+            "r", {**HEAD, **elsewhere} if "chat_meta" in elsewhere else {"timestamp": HEAD["timestamp"], **elsewhere}
+        )
+    assert [one.name for one in await memory.projects()] == ["shop"]
+    assert (await turn_of(memory)).user == "Fix login"
+
+
+async def test_a_request_under_way_may_be_begun_again_without_saying_where(memory: Memory) -> None:
+    begun = await memory.requests.start("r", HEAD)
+    assert (await memory.requests.start("r", {})).conversation_id == begun.conversation_id
 
 
 async def test_a_sweep_leaves_what_was_sent_again_as_a_whole_as_it_is(memory: Memory, clock: ManualClock) -> None:

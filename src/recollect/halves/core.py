@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from recollect.capture.paths import place_of
 from recollect.checks import checked_name, checked_text
@@ -66,10 +66,7 @@ class Core:
         """Requests that come in pieces."""
         from recollect.record.requests import OpenRequests  # noqa: PLC0415  as above
 
-        async def create(cwd: str | None, **about: Any) -> ConversationInfo:
-            return await self.recorder.begin(*self._begun(cwd, **about))
-
-        return OpenRequests(self.store, self.settings, self.clock, self.recorder, create)
+        return OpenRequests(self.store, self.settings, self.clock, self.recorder, self._begun)
 
     @cached_property
     def _mirror(self) -> Mirror | None:

@@ -1,4 +1,4 @@
-"""Turns → the store: appended, recognised as history, forked or replaced; the writing half of `Memory`.
+"""Turns → the store, as their project's policy has them kept: appended, rewritten, restored; the writing half of `Memory`.
 
 Everything is cleaned by `capture` before it comes here, and decided again inside the store's transaction, so that two
 processes that record at once lose and double nothing.
@@ -7,22 +7,20 @@ processes that record at once lose and double nothing.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.answers import Recorded
 from recollect.capture.clean import Cleaner
 from recollect.capture.reading import Reading
 from recollect.distill.keeping import conversation_policy, policy_in
 from recollect.distill.passages import cut_passages
-from recollect.errors import NotAllowedError, NotFoundError, RecollectError, StoreBusyError
-from recollect.identity import identity
-from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX
-from recollect.model import Checkpoint, CodeChange, ContextFile, ConversationInfo, Project, Turn
-from recollect.placing import Head, outline, place_turns
+from recollect.errors import NotAllowedError, NotFoundError, RecollectError
+from recollect.model import ConversationInfo, Project, Turn
+from recollect.placing import Head, place_turns
 from recollect.policies import KEEPS_ALL, Policy, is_marked, policy_of
-from recollect.record.recognition import Recognition, recognise
+from recollect.record.history import History
+from recollect.record.shapes import MovedError, Result, Telling
 from recollect.store.shapes import Draft, Recording, TurnRange
 
 if TYPE_CHECKING:
@@ -31,31 +29,12 @@ if TYPE_CHECKING:
     from recollect.capture.paths import Place
     from recollect.capture.secrets import Redactor
     from recollect.clock import Clock
+    from recollect.record.shapes import OnEdit
     from recollect.settings import Settings
     from recollect.store import Store
-    from recollect.store.shapes import Outcome, Outline, TurnOutline
+    from recollect.store.shapes import Outcome, Step
 
 _replace = msgspec.structs.replace
-_Part = TypeVar("_Part", ContextFile, CodeChange, Checkpoint)
-OnEdit = Literal["branch", "replace"]
-Status = Literal["created", "unchanged", "replaced", "branched", "pending", "skipped"]
-
-
-class MovedError(StoreBusyError):
-    """The conversation moved on between reading and writing; whoever sees this reads again."""
-
-
-class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of turns, and in which conversation."""
-
-    conversation_id: str
-    status: Status
-    turns: tuple[Turn, ...] = ()
-
-    def recorded(self, request_id: str | None, notes: dict[str, int]) -> Recorded:
-        """Return it as callers are told."""
-        ids = tuple(turn.id for turn in self.turns)
-        return Recorded(conversation_id=self.conversation_id, status=self.status, request_id=request_id, turn_ids=ids, notes=notes)
 
 
 class Recorder:
@@ -98,8 +77,8 @@ class Recorder:
         kept, policy = await self._kept(conversation_id, turns)
         if not kept:
             return await self._skipped(conversation_id, turns)
-        recording = Recording(drafts=self._drafts(kept, policy), request_id=request_id, replace=replace)
-        return await self._now_or_later(conversation_id, kept, lambda: self._stored(conversation_id, recording))
+        recording = Recording(drafts=self.drafts(kept, policy), request_id=request_id, replace=replace)
+        return await self._now_or_later(conversation_id, kept, lambda: self.write(conversation_id, recording))
 
     async def _kept(self, conversation_id: str, turns: Sequence[Turn]) -> tuple[list[Turn], Policy]:
         """Return the turns of which something is recorded, and what that is."""
@@ -138,7 +117,8 @@ class Recorder:
             self._policies[conversation_id] = policy
         return self.enabled and not policy.excludes
 
-    def _drafts(self, turns: Sequence[Turn], policy: Policy) -> tuple[Draft, ...]:
+    def drafts(self, turns: Sequence[Turn], policy: Policy) -> tuple[Draft, ...]:
+        """Return turns as they are stored under a policy: with their passages, and when they go."""
         expires_at = policy.turn_expiry(self._clock.now())
         return tuple(Draft(turn=turn, passages=cut_passages(turn), expires_at=expires_at) for turn in turns)
 
@@ -159,10 +139,17 @@ class Recorder:
             placed = tuple(place_turns(list(turns), Head(conversation_id=conversation_id)))
         return Result(conversation_id=conversation_id, status="skipped", turns=placed)
 
-    async def _stored(self, conversation_id: str, recording: Recording) -> Result:
+    async def write(self, conversation_id: str, recording: Recording) -> Result:
+        """Record turns at the end of a conversation, or in the place of those of their request; `MovedError` when that is elsewhere."""
         started = time.perf_counter()
         outcome = await self._store.turns.record(self._workspace, conversation_id, recording, self._clock.now())
         return await self._told(conversation_id, recording, outcome, started)
+
+    async def write_apart(self, conversation: ConversationInfo, project: Project | None, recording: Recording) -> Result | None:
+        """Record a single turn without reading the history; None when it may be a part of that."""
+        started = time.perf_counter()
+        outcome = await self._store.turns.record_apart(self._workspace, conversation, project, recording, self._clock.now())
+        return None if outcome is None else await self._told(conversation.id, recording, outcome, started)
 
     async def _told(self, conversation_id: str, recording: Recording, outcome: Outcome, started: float) -> Result:
         if outcome.status == "skipped":
@@ -211,11 +198,15 @@ class Recorder:
         replace: bool = False,
         on_edit: OnEdit = "branch",
         project: Project | None = None,
+        step: Step | None = None,
     ) -> Result:
         """Record what is new in a payload that may repeat the history so far; never lost, never doubled.
 
-        A conversation that is missing is begun in the project, if one is given.
+        A conversation that is missing is begun in the project, if one is given. With a step nothing is written unless the
+        request is where that goes on from, which is an `OvertakenError`.
         """
+        if all(is_marked(turn) for turn in turns):
+            return await self._skipped(conversation.id, turns)
         if project is not None and not self._comes_alone(turns):
             await self.begin(conversation, project)
             project = None
@@ -223,170 +214,30 @@ class Recorder:
         if not listed:
             return await self._skipped(conversation.id, turns)
         asks_for_none = is_marked(turns[-1])  # what is left is the history before the turn that was asked for
+        if not self._settings.agent.memory.persistence.auto_save:  # what is known of a request is never kept back
+            if step is not None:
+                await self._store.requests.step(self._workspace, step, self._clock.now())
+            step = None
+        told = Telling(request_id=request_id, replace=replace, on_edit=on_edit, adds=not asks_for_none, step=step)
 
         async def write() -> Result:
-            if len(listed) == 1 and (apart := await self._apart(conversation, project, listed, request_id, replace=replace)) is not None:
-                return apart
-            result = await self._history(conversation, listed, request_id, replace=replace, on_edit=on_edit, adds=not asks_for_none)
+            result = await History(self._store, self._workspace, self._clock, self).record(conversation, project, listed, told)
             return _replace(result, status="skipped") if asks_for_none and result.status == "unchanged" else result
 
         return await self._now_or_later(conversation.id, listed, write)
 
-    async def _history(
-        self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None, *, replace: bool, on_edit: OnEdit, adds: bool
-    ) -> Result:
-        for _ in range(HEAD_MOVED_ATTEMPTS_MAX):
-            try:
-                return await self._history_once(conversation, turns, request_id, replace=replace, on_edit=on_edit, adds=adds)
-            except MovedError:
-                continue
-        msg = f"conversation {conversation.id} kept changing under {HEAD_MOVED_ATTEMPTS_MAX} attempts to record: try again"
-        raise StoreBusyError(msg)
-
-    async def _history_once(
-        self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None, *, replace: bool, on_edit: OnEdit, adds: bool
-    ) -> Result:
-        target, held, found = await self._target(conversation, turns, request_id)
-        known = [turn.index for turn in held.turns if request_id is not None and turn.request_id == request_id]
-        if known:
-            before = [turn for turn in held.turns if turn.index < known[0]]
-            earlier = recognise(before, turns)
-            new = turns if earlier.kind == "append" else turns[earlier.new_from :]
-            settles = on_edit == "replace" and turns[-1].status == "complete"
-            return await self._settled(target, before if settles else [], earlier, new, request_id, replace=replace)
-        new = turns[found.new_from :]
-        if found.kind == "stale" or (found.kind == "known" and (request_id is None or not adds)):
-            return Result(conversation_id=target, status="unchanged")
-        if found.kind == "known":
-            return await self._added(target, turns[-1:], request_id, held.next_index, replace=replace)
-        if found.kind == "edited":
-            return await self._edited(target, held, found, new, request_id, on_edit)
-        last = held.turns[-1] if held.turns else None
-        if found.kind == "grows" and last is not None:
-            if last.conversation_id != target:  # an inherited turn is its owner's to change
-                edited = Recognition(kind="edited", new_from=found.new_from, matched=len(held.turns) - 1)
-                return await self._edited(target, held, edited, new, request_id, on_edit)
-            request = last.request_id if len(new) > 1 else request_id or last.request_id  # the newest call that made it grow
-            grown = await self._grow(last, new[0], request)
-            rest = (await self._added(target, new[1:], request_id, held.next_index, replace=False)).turns if len(new) > 1 else ()
-            return Result(conversation_id=target, status="created" if rest else "replaced", turns=(grown, *rest))
-        return await self._added(target, new, request_id, held.next_index, replace=replace)
-
-    async def _settled(
-        self, target: str, before: list[TurnOutline], found: Recognition, new: list[Turn], request_id: str | None, *, replace: bool
-    ) -> Result:
-        """Record the last state of a request that has turns already; those before it that it tells otherwise are not told twice.
-
-        As long as a request is open they stay, since its pieces may come in any order.
-        """
-        gone = await self._outdated(target, before, found, new)
-        if gone and found.kind == "grows" and len(new) > 1:
-            await self._grow(gone[0], new[0], gone[0].request_id)
-            new, gone = new[1:], []
-        elif gone and found.kind == "grows":
-            new = [await self._longer(gone[0], new[0], request_id)]
-        result = await self._added(target, new, request_id, None, replace=replace)
-        if gone and result.status != "skipped":
-            await self._store.turns.remove(self._workspace, [turn.id for turn in gone])
-        return result
-
-    async def _outdated(self, target: str, before: list[TurnOutline], found: Recognition, new: list[Turn]) -> list[TurnOutline]:
-        """Return the turns that a history tells with more in them, or otherwise; none that another request or conversation needs."""
-        gone: list[TurnOutline] = []
-        if found.kind == "grows":
-            gone = before[-1:]
-        elif found.kind == "edited" and _is_history(before, found, new):
-            gone = before[found.matched :]
-        if not gone or any(turn.conversation_id != target for turn in gone):
-            return []
-        branches = await self._store.conversations.branches(self._workspace, target)
-        if any(branch.from_turn is not None and branch.from_turn >= gone[0].index for branch in branches):
-            return []
-        requests = {turn.request_id for turn in gone if turn.request_id is not None}
-        is_open = [await self._store.requests.get(self._workspace, one) is not None for one in requests]
-        return [] if any(is_open) else gone
-
-    async def _added(
-        self, conversation_id: str, turns: list[Turn], request_id: str | None, next_index: int | None, *, replace: bool
-    ) -> Result:
-        """Record turns at the end, which is where the caller saw it."""
-        drafts = self._drafts(_numbered(turns, request_id), await self.policy(conversation_id))
-        recording = Recording(drafts=drafts, request_id=request_id, replace=replace, expected_index=next_index)
-        return await self._stored(conversation_id, recording)
-
-    async def _apart(
-        self, conversation: ConversationInfo, project: Project | None, turns: list[Turn], request_id: str | None, *, replace: bool
-    ) -> Result | None:
-        """Record a single turn without reading the history; None when it may be a part of that."""
-        drafts = self._drafts(_numbered(turns, request_id), await self.policy(conversation.id))
-        recording = Recording(drafts=drafts, request_id=request_id, replace=replace)
-        started = time.perf_counter()
-        outcome = await self._store.turns.record_apart(self._workspace, conversation, project, recording, self._clock.now())
-        return None if outcome is None else await self._told(conversation.id, recording, outcome, started)
-
-    async def _target(self, conversation: ConversationInfo, turns: list[Turn], request_id: str | None) -> tuple[str, Outline, Recognition]:
-        """Return the conversation, or the branch below it, that shares the most with a payload, and how it goes on from there."""
-        held = await self._store.turns.outline(self._workspace, conversation.id, TurnRange())
-        best = conversation.id, held, recognise(held.turns, turns)
-        if best[2].kind not in {"edited", "append"}:
-            return best
-        for branch in await self._store.conversations.branches(self._workspace, conversation.id):
-            found = await self._target(branch, turns, request_id)
-            own = [turn.request_id for turn in found[1].turns if turn.conversation_id == found[0]]
-            if request_id is not None and request_id in own:
-                return found
-            if _closeness(found[2]) > _closeness(best[2]):
-                best = found
-        return best
-
-    async def _grow(self, held: TurnOutline, turn: Turn, request_id: str | None) -> Turn:
-        """Put more into the last turn; the files, changes and checkpoints it had stay, and new ones are added."""
-        longer = await self._longer(held, turn, request_id)
-        return await self.rewrite(held.conversation_id, held.index, held.id, held.content_hash, longer)
-
-    async def _longer(self, held: TurnOutline, turn: Turn, request_id: str | None) -> Turn:
-        current = (await self._store.turns.by_id(self._workspace, [held.id]) or [turn])[0]
-        return _replace(
-            turn,
-            request_id=request_id,
-            request_ordinal=current.request_ordinal if request_id == current.request_id else 0,
-            started_at=current.started_at,
-            context_files=_united(current.context_files, turn.context_files),
-            changes=_united(current.changes, turn.changes),
-            checkpoints=_united(current.checkpoints, turn.checkpoints),
-            chat_mode=current.chat_mode or turn.chat_mode,
-            request_attempt_id=current.request_attempt_id,
-            base_chat_id=current.base_chat_id,
-            related_artifacts=current.related_artifacts,
-        )
-
-    async def rewrite(self, conversation_id: str, index: int, turn_id: str, was: str, turn: Turn) -> Turn:
-        """Replace one turn in its place; raises `MovedError` when it has changed meanwhile."""
+    async def rewrite(self, conversation_id: str, index: int, turn_id: str, was: str, turn: Turn, step: Step | None = None) -> Turn:
+        """Replace one turn in its place; raises `MovedError` when it, or the request that takes a step with it, has changed meanwhile."""
         placed = _replace(turn, id=turn_id, conversation_id=conversation_id, index=index)
         policy = await self.policy(conversation_id)
-        draft = self._drafts([_as_kept(placed, policy)], policy)[0]
+        draft = self.drafts([_as_kept(placed, policy)], policy)[0]
         started = time.perf_counter()
-        written = await self._store.turns.rewrite(self._workspace, draft, was, self._clock.now())
+        written = await self._store.turns.rewrite(self._workspace, draft, was, self._clock.now(), step)
         self._on_recorded(1, time.perf_counter() - started)
         if written is None:
             msg = f"turn {index} of conversation {conversation_id} changed while it was read: try again"
             raise MovedError(msg)
         return written
-
-    async def _edited(
-        self, target: str, held: Outline, found: Recognition, new: list[Turn], request_id: str | None, on_edit: OnEdit
-    ) -> Result:
-        inherited = found.matched
-        if on_edit == "replace":
-            drafts = self._drafts(_numbered(new, request_id), await self.policy(target))
-            first = held.turns[inherited].index
-            recording = Recording(drafts=drafts, request_id=request_id, truncate_from=first, expected_index=held.next_index)
-            return await self._stored(target, recording)
-        from_turn = held.turns[inherited - 1].index if inherited else -1
-        words = [part for turn in new for message in outline(turn.messages) for part in message]
-        branch = await self.branch(target, from_turn, None, identity("branch", target, from_turn, request_id, *words))
-        result = await self._added(branch.id, new, request_id, from_turn + 1, replace=False)
-        return _replace(result, status="branched" if result.status == "created" else result.status)
 
     async def branch(self, conversation_id: str, from_turn: int, title: str | None, branch_id: str) -> ConversationInfo:
         """Fork a conversation after a turn; the branch inherits everything up to and including it.
@@ -414,7 +265,7 @@ class Recorder:
         kept = [_as_kept(turn, policy) for turn in turns if not is_marked(turn)]
         if policy.withholds:  # its summary may quote what is not kept; it is distilled again from what is
             conversation = _replace(conversation, summary=None)
-        drafts = self._drafts(kept, policy)
+        drafts = self.drafts(kept, policy)
         return await self._store.turns.restore(self._workspace, conversation, project, drafts, replace=replace)
 
 
@@ -425,25 +276,3 @@ def _as_kept(turn: Turn, policy: Policy) -> Turn:
     from recollect.capture.withholding import withheld  # noqa: PLC0415  all readers of payloads come with it
 
     return withheld(turn)
-
-
-def _closeness(found: Recognition) -> tuple[bool, int]:
-    """Rank how a payload continues conversations: one that it goes on with before one it departs from, the later the better."""
-    return found.kind not in {"edited", "append"}, found.matched if found.kind != "append" else -1
-
-
-def _is_history(before: list[TurnOutline], found: Recognition, new: list[Turn]) -> bool:
-    """Tell whether turns that depart from a conversation are its history, edited; people may begin twice with the same words."""
-    told = {tuple(outline(turn.messages)) for turn in new[1:]}
-    return found.matched > 0 or (len(new) > 1 and (len(before) == 1 or any(turn.said in told for turn in before[1:])))
-
-
-def _united(before: tuple[_Part, ...], more: tuple[_Part, ...]) -> tuple[_Part, ...]:
-    """Return the parts a turn had and those that came since; ids and times do not tell two apart."""
-    known = {_replace(part, id="", timestamp=None) for part in before}
-    return (*before, *(part for part in more if _replace(part, id="", timestamp=None) not in known))
-
-
-def _numbered(turns: Sequence[Turn], request_id: str | None) -> list[Turn]:
-    """Let turns share a request id, told apart by their ordinal."""
-    return [_replace(turn, request_id=request_id, request_ordinal=n if request_id is not None else 0) for n, turn in enumerate(turns)]

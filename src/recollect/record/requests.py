@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
@@ -22,16 +22,17 @@ from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX, NAME_CHARS_MAX
 from recollect.model import NOT_RECORDED_TAG
 from recollect.placing import unplaced
 from recollect.policies import is_marked
+from recollect.store.shapes import OvertakenError, Step
 from recollect.store.traced import TraceScope
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from recollect.capture.paths import Place
+    from recollect.capture.payload import Payload
     from recollect.capture.reading import Reading
     from recollect.capture.sketch import Piece
     from recollect.clock import Clock
-    from recollect.model import ConversationInfo, Json, Turn
+    from recollect.model import ConversationInfo, Json, Project, Turn
     from recollect.record.recorder import Recorder
     from recollect.settings import Settings
     from recollect.store import Store
@@ -45,89 +46,114 @@ _USAGE = frozenset({"prompt_tokens", "completion_tokens", "total_tokens", "input
 _encode = msgspec.json.encode
 
 
-class Creating(Protocol):
-    """How a conversation is created, or found again by its external id."""
+class Beginning(Protocol):
+    """How a conversation begins, which is the same one for the same external id."""
 
-    async def __call__(
+    def __call__(
         self, cwd: str | None, *, project: str | None, title: str | None, agent: str | None, external_id: str | None
-    ) -> ConversationInfo:
-        """Return the conversation."""
+    ) -> tuple[ConversationInfo, Project]:
+        """Return the conversation and its project; nothing is written."""
         ...
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """A request that is not whole yet, and its sketch as the store has it; None of one that is passed over in this process alone."""
+
+    sketch: Sketch
+    text: str | None
+
+    @property
+    def conversation_id(self) -> str:
+        return self.sketch.conversation_id
+
+    @property
+    def is_skipped(self) -> bool:
+        return self.sketch.status == "skipped"
 
 
 class OpenRequests:
     """The requests of one workspace that are not whole yet."""
 
-    def __init__(self, store: Store, settings: Settings, clock: Clock, recorder: Recorder, create: Creating) -> None:
+    def __init__(self, store: Store, settings: Settings, clock: Clock, recorder: Recorder, begin: Beginning) -> None:
         self._store = store
         self._workspace = settings.workspace
         self._settings = settings
         self._clock = clock
         self._recorder = recorder
-        self._create = create
+        self._begin = begin
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
         self._skipped: dict[str, Sketch] = {}  # of conversations that are not kept at all
 
     async def start(self, request_id: str, body: Json) -> Recorded:
         """Begin a request: from now on it is there, and open; the same again changes nothing."""
         own_id, record = self._checked_id(request_id), _object(body)
+        reading = self._recorder.reading()
+        given = {name: record[name] for name in _HEAD if record.get(name) is not None}
+        head = cast("dict[str, Json]", reading.cleaner.payload({"timestamp": iso(reading.now), **given}))
+        told = read_payload({**head, "messages": [{"role": "assistant", "content": ""}]}, self._recorder.reading())
+        info, project = self._begin(told.cwd, project=told.project, title=told.title, agent=told.agent, external_id=told.chat_id or own_id)
         async with self._alone(own_id):
-            known = await self._known(own_id)
-            if known is not None:
-                return await self._begun(known)
-            reading = self._recorder.reading()
-            given = {name: record[name] for name in _HEAD if record.get(name) is not None}
-            cleaned = cast("dict[str, Json]", reading.cleaner.payload({"timestamp": iso(reading.now), **given}))
-            read = read_payload({**cleaned, "messages": [{"role": "assistant", "content": ""}]}, self._recorder.reading())
-            info = await self._create(
-                read.cwd, project=read.project, title=read.title, agent=read.agent, external_id=read.chat_id or own_id
-            )
-            policy = await self._recorder.policy(info.id)
-            sketch = Sketch(request_id=own_id, conversation_id=info.id, head=_told_head(cleaned) if policy.withholds else cleaned)
-            if not await self._takes(await self._info(info.id)):
-                return self._passed_over(sketch)
-            if await self._turn_ids(own_id, TraceScope(project_ids=(info.project_id,))):
-                known = await self._known(own_id)
-                if known is not None:  # somebody else began it meanwhile
-                    return await self._begun(known)
-                msg = f"request {own_id!r} is recorded already: begin another under another id, or delete it first"
-                raise ConflictError(msg)
-            if not await self._written(sketch, None):  # somebody else was first
-                return await self._begun(await self._open(own_id))
-            return await self._recorded(sketch)
+            return await self._until_first(own_id, lambda: self._started(own_id, head, told, info, project))
+
+    async def _started(self, request_id: str, head: dict[str, Json], told: Payload, info: ConversationInfo, project: Project) -> Recorded:
+        known = await self._known(request_id)
+        if known is not None:
+            await self._refuse_other(known, told, info)
+            return _skipped(known.sketch) if known.is_skipped else await self._stored(known.sketch, known, self._turns(known.sketch, info))
+        info = await self._recorder.begin(info, project)
+        policy = await self._recorder.policy(info.id)
+        sketch = Sketch(request_id=request_id, conversation_id=info.id, head=_told_head(head) if policy.withholds else head)
+        if not await self._takes(await self._info(info.id)):
+            return self._passed_over(sketch)
+        if await self._turn_ids(request_id, TraceScope(project_ids=(info.project_id,))):
+            if await self._known(request_id) is not None:
+                raise OvertakenError(request_id)  # somebody else began it meanwhile
+            msg = f"request {request_id!r} is recorded already: begin another under another id, or delete it first"
+            raise ConflictError(msg)
+        return await self._stored(sketch, None, self._turns(sketch, info))
+
+    async def _refuse_other(self, known: _Known, told: Payload, info: ConversationInfo) -> None:
+        """Refuse to join a request that belongs elsewhere: what is kept of it may be more than is kept there."""
+        if known.conversation_id == info.id or not (told.chat_id or told.project or told.cwd):
+            return
+        held = await self._info(known.conversation_id)
+        if told.chat_id is not None or held is None or held.project_id != info.project_id:
+            msg = f"request {known.sketch.request_id!r} is under way in another conversation: begin yours under another id"
+            raise ConflictError(msg)
 
     async def add(self, request_id: str, piece: Piece, body: Json) -> Recorded:
         """Put a piece into an open request; the same again changes nothing, and one that is refused changes nothing either."""
         own_id = self._checked_id(request_id)
         async with self._alone(own_id):
-            for _ in range(HEAD_MOVED_ATTEMPTS_MAX):
-                recorded = await self._added(own_id, piece, body)
-                if recorded is not None:
-                    return recorded
-        msg = f"request {own_id} kept changing under {HEAD_MOVED_ATTEMPTS_MAX} attempts to add to it: try again"
+            return await self._until_first(own_id, lambda: self._added(own_id, piece, body))
+
+    async def _until_first(self, request_id: str, act: Callable[[], Awaitable[Recorded]]) -> Recorded:
+        """Do something with a request as it is now; again when another process was first."""
+        for _ in range(HEAD_MOVED_ATTEMPTS_MAX):
+            try:
+                return await act()
+            except OvertakenError:
+                continue
+        msg = f"request {request_id} kept changing under {HEAD_MOVED_ATTEMPTS_MAX} attempts to go on with it: try again"
         raise StoreBusyError(msg)
 
-    async def _added(self, request_id: str, piece: Piece, body: Json) -> Recorded | None:
-        """Put a piece into a request as it is now; None when another process has changed it meanwhile."""
-        was = await self._store.requests.get(self._workspace, request_id)
-        known = await self._open(request_id) if was is None else msgspec.json.decode(was, type=Sketch)
+    async def _added(self, request_id: str, piece: Piece, body: Json) -> Recorded:
+        known = await self._open(request_id)
         info = await self._info(known.conversation_id)
-        if known.status == "skipped" or not await self._takes(info):
-            return _skipped(known)
+        if known.is_skipped or not await self._takes(info):
+            return _skipped(known.sketch)
         reading = self._recorder.reading(place_of(None if info is None else info.cwd))
         cleaned = reading.cleaner.payload(body)
-        sketch = with_piece(known, piece, cleaned)
-        turns = self._turns(sketch, reading.place)
+        sketch = with_piece(known.sketch, piece, cleaned)
+        turns = self._turns(sketch, info)
         if any(is_marked(turn) for turn in turns):  # what was kept of it so far goes, too
             return await self._drop(known)
         policy = await self._recorder.policy(known.conversation_id)
         if policy.withholds:
-            sketch = self._withheld(known, piece, cleaned, reading)
-            turns = self._turns(sketch, reading.place)
-        recorded = await self._stored(sketch, info, turns)
-        if recorded.status == "skipped":  # somebody said meanwhile that nothing more is to be recorded
-            return recorded
-        return msgspec.structs.replace(recorded, notes=dict(+reading.notes)) if await self._written(sketch, was) else None
+            sketch = self._withheld(known.sketch, piece, cleaned, reading)
+            turns = self._turns(sketch, info)
+        recorded = await self._stored(sketch, known, turns)
+        return msgspec.structs.replace(recorded, notes=dict(+reading.notes))
 
     def _withheld(self, known: Sketch, piece: Piece, body: Json, reading: Reading) -> Sketch:
         if piece == "model-response":
@@ -145,44 +171,45 @@ class OpenRequests:
             msg = f"a request is finalized as complete or failed, not as {str(status)[:40]!r}"
             raise InputError(msg)
         async with self._alone(own_id):
-            known = await self._known(own_id)
-            if known is not None:
-                return await self._closed(known, status)
-            turns = await self._held(own_id)
-            if not turns:
-                raise _unknown(own_id)
-            ids = tuple(turn.id for turn in turns)
-            return Recorded(conversation_id=turns[-1].conversation_id, status="unchanged", request_id=own_id, turn_ids=ids)
+            return await self._until_first(own_id, lambda: self._finalized(own_id, status))
 
-    async def _closed(self, known: Sketch, status: Closing) -> Recorded:
+    async def _finalized(self, request_id: str, status: Closing) -> Recorded:
+        known = await self._known(request_id)
+        if known is not None:
+            return await self._closed(known, status)
+        turns = await self._held(request_id)
+        if not turns:
+            raise _unknown(request_id)
+        ids = tuple(turn.id for turn in turns)
+        return Recorded(conversation_id=turns[-1].conversation_id, status="unchanged", request_id=request_id, turn_ids=ids)
+
+    async def _closed(self, known: _Known, status: Closing) -> Recorded:
         """Record the last state of a request, and let go of its sketch."""
-        if known.status == "skipped":
+        if known.is_skipped:
             recorded = await self._drop(known)
+            await self._let_go(known.sketch.request_id)
+        elif await self._takes(info := await self._info(known.conversation_id)):
+            recorded = await self._last_state(known, status, info)
         else:
-            recorded = await self._last_state(known, status)
-        await self._store.requests.delete(self._workspace, known.request_id)
-        self._skipped.pop(known.request_id, None)
+            recorded = await self._closed_as_it_stands(known, status)
+        self._skipped.pop(known.sketch.request_id, None)
         return recorded
 
-    async def _last_state(self, known: Sketch, status: Closing) -> Recorded:
-        if not await self._takes(await self._info(known.conversation_id)):
-            await self._closed_as_it_stands(known, status)
-            return _skipped(known)
+    async def _last_state(self, known: _Known, status: Closing, info: ConversationInfo | None) -> Recorded:
+        sketch = msgspec.structs.replace(known.sketch, status=status)
         try:
-            recorded = await self._recorded(msgspec.structs.replace(known, status=status))
+            recorded = await self._stored(sketch, known, self._turns(sketch, info))
         except ConflictError:  # a branch inherits the turn: what it says stays
             return await self._closed_as_it_stands(known, status)
-        if recorded.status == "skipped":
-            await self._closed_as_it_stands(known, status)
-        return recorded
+        return await self._closed_as_it_stands(known, status) if recorded.status == "skipped" else recorded
 
-    async def _closed_as_it_stands(self, known: Sketch, status: Closing) -> Recorded:
+    async def _closed_as_it_stands(self, known: _Known, status: Closing) -> Recorded:
         """Close a request of which nothing more is recorded; what was recorded of it before stays."""
-        turns = await self._held(known.request_id, known.conversation_id)
+        turns = await self._held(known.sketch.request_id, known.conversation_id)
         for turn in (one for one in turns if one.status == "open"):
             await self._recorder.rewrite(turn.conversation_id, turn.index, turn.id, turn.content_hash, with_status(unplaced(turn), status))
-        ids = tuple(turn.id for turn in turns)
-        return Recorded(conversation_id=known.conversation_id, status="replaced", request_id=known.request_id, turn_ids=ids)
+        await self._step(known, None)
+        return msgspec.structs.replace(_skipped(known.sketch), turn_ids=tuple(turn.id for turn in turns))
 
     async def delete(self, request_id: str, conversation: str | None = None) -> int:
         """Remove a request, open or whole, with its turns; returns how many those were.
@@ -193,16 +220,18 @@ class OpenRequests:
         async with self._alone(own_id):
             known = await self._known(own_id)
             is_open = known is not None and conversation in {None, known.conversation_id}
-            turns = await self._held(own_id, known.conversation_id if known is not None and is_open else conversation)
-            owners = {turn.conversation_id for turn in turns}
+            owner = known.conversation_id if known is not None and is_open else conversation
+            turns = await self._held(own_id, owner)
             if not turns and not is_open:
                 raise _unknown(own_id)
+            owners = {turn.conversation_id for turn in turns}
             if len(owners) > 1:
                 msg = f"request {own_id!r} is recorded in {len(owners)} conversations: say which one is meant"
                 raise ConflictError(msg)
             if is_open:
-                await self._store.requests.delete(self._workspace, own_id)
+                await self._let_go(own_id)
                 self._skipped.pop(own_id, None)
+                turns = await self._held(own_id, owner)  # from now on nothing comes to it any more
             await self._store.turns.remove(self._workspace, [turn.id for turn in turns])
             await self._store.erase()
             return len(turns)
@@ -211,31 +240,35 @@ class OpenRequests:
         """Close, as failed, the requests to which nothing came for too long; returns how many."""
         before = self._clock.now() - timedelta(seconds=self._settings.server.open_seconds_max)
         idle = await self._store.requests.idle(self._workspace, before)
+        closed = 0
         for request_id in idle:
             async with self._alone(request_id):
-                await self._close_idle(request_id)
-        return len(idle)
+                with suppress(OvertakenError):  # it is not idle any more
+                    closed += await self._close_idle(request_id)
+        return closed
 
-    async def _close_idle(self, request_id: str) -> None:
+    async def _close_idle(self, request_id: str) -> int:
         known = await self._known(request_id)
         if known is None:
-            return
-        turns = await self._held(request_id, known.conversation_id) if known.status == "open" else []
+            return 0
+        turns = [] if known.is_skipped else await self._held(request_id, known.conversation_id)
         if turns and turns[-1].status != "open":  # it was sent again as a whole meanwhile, which stays
-            await self._store.requests.delete(self._workspace, request_id)
+            await self._step(known, None)
         else:
             await self._closed(known, "failed")
+        return 1
 
     # What is known
 
     def _checked_id(self, request_id: Any) -> str:
         return checked_name("request_id", self._recorder.reading().cleaner.text(checked_text("request_id", request_id)))
 
-    async def _known(self, request_id: str) -> Sketch | None:
+    async def _known(self, request_id: str) -> _Known | None:
         text = await self._store.requests.get(self._workspace, request_id)
-        return self._skipped.get(request_id) if text is None else msgspec.json.decode(text, type=Sketch)
+        sketch = self._skipped.get(request_id) if text is None else msgspec.json.decode(text, type=Sketch)
+        return None if sketch is None else _Known(sketch, text)
 
-    async def _open(self, request_id: str) -> Sketch:
+    async def _open(self, request_id: str) -> _Known:
         known = await self._known(request_id)
         if known is not None:
             return known
@@ -262,38 +295,44 @@ class OpenRequests:
 
     # What is written
 
-    async def _written(self, sketch: Sketch, was: str | None) -> bool:
-        """Write a sketch in the place of the one it was made from; False when that is not there any more."""
-        text = _encode(sketch).decode()
-        return await self._store.requests.put(self._workspace, sketch.request_id, sketch.conversation_id, text, self._clock.now(), was)
-
-    def _turns(self, sketch: Sketch, place: Place) -> tuple[Turn, ...]:
+    def _turns(self, sketch: Sketch, info: ConversationInfo | None) -> tuple[Turn, ...]:
+        """Return what a request amounts to so far."""
+        place = place_of(None if info is None else info.cwd)
         turns = read_payload(payload_of(sketch), self._recorder.reading(place)).turns
         return (*turns[:-1], with_status(turns[-1], "complete" if sketch.status == "skipped" else sketch.status))
 
-    async def _begun(self, known: Sketch) -> Recorded:
-        return _skipped(known) if known.status == "skipped" else await self._recorded(known)
-
-    async def _recorded(self, sketch: Sketch) -> Recorded:
-        """Record what a request amounts to so far, in the place of what was recorded of it before."""
+    async def _stored(self, sketch: Sketch, known: _Known | None, turns: tuple[Turn, ...]) -> Recorded:
+        """Record what a request amounts to, in the place of what was recorded of it before, and its sketch, both or none."""
         info = await self._info(sketch.conversation_id)
-        return await self._stored(sketch, info, self._turns(sketch, place_of(None if info is None else info.cwd)))
-
-    async def _stored(self, sketch: Sketch, info: ConversationInfo | None, turns: tuple[Turn, ...]) -> Recorded:
         if info is None:
             raise _unknown(sketch.request_id)
-        result = await self._recorder.history(info, turns, request_id=sketch.request_id, replace=True, on_edit="replace")
+        step = self._step_to(sketch.request_id, info.id, known, sketch if sketch.status == "open" else None)
+        result = await self._recorder.history(info, turns, request_id=sketch.request_id, replace=True, on_edit="replace", step=step)
         return result.recorded(sketch.request_id, {})
 
-    async def _drop(self, known: Sketch) -> Recorded:
+    def _step_to(self, request_id: str, conversation_id: str, known: _Known | None, sketch: Sketch | None) -> Step:
+        now = None if sketch is None else _encode(sketch).decode()
+        return Step(request_id=request_id, conversation_id=conversation_id, was=None if known is None else known.text, now=now)
+
+    async def _step(self, known: _Known, sketch: Sketch | None) -> None:
+        """Write a sketch in the place of the one it was made from; `OvertakenError` when that is not there any more."""
+        step = self._step_to(known.sketch.request_id, known.conversation_id, known, sketch)
+        await self._store.requests.step(self._workspace, step, self._clock.now())
+
+    async def _let_go(self, request_id: str) -> None:
+        """Delete a sketch, however it is by now."""
+        while (known := await self._known(request_id)) is not None and known.text is not None:
+            with suppress(OvertakenError):
+                await self._step(known, None)
+
+    async def _drop(self, known: _Known) -> Recorded:
         """Forget a request that is not to be recorded, but for the fact that it began."""
-        gone = Sketch(request_id=known.request_id, conversation_id=known.conversation_id, status="skipped")
-        while not await self._written(gone, await self._store.requests.get(self._workspace, known.request_id)):
-            pass  # somebody adds to it at this moment
-        turn_ids = [turn.id for turn in await self._held(known.request_id, known.conversation_id)]
+        gone = Sketch(request_id=known.sketch.request_id, conversation_id=known.conversation_id, status="skipped")
+        await self._step(known, gone)
+        turn_ids = [turn.id for turn in await self._held(gone.request_id, known.conversation_id)]
         await self._store.turns.remove(self._workspace, turn_ids)
         recorded = self._passed_over(gone)  # its conversation may be gone, too, and the sketch with it
-        if turn_ids or known.status != "skipped":
+        if turn_ids or not known.is_skipped:
             await self._store.erase()
         return recorded
 

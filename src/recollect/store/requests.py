@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recollect.store.removal import drop_empty
+from recollect.store.shapes import OvertakenError
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.store.protocol import Engine, Transaction
+    from recollect.store.shapes import Step
 
 
 class Requests:
@@ -24,13 +26,12 @@ class Requests:
         """Return the sketch of a request, or None."""
         return await self._engine.read(workspace, lambda transaction: transaction.requests.get(request_id))
 
-    async def put(self, workspace: str, request_id: str, conversation_id: str, sketch: str, at: datetime, was: str | None) -> bool:
-        """Write the sketch of a request in the place of the one it was made from; False when somebody else has changed that meanwhile."""
-        return await self._engine.write(workspace, lambda transaction: _put(transaction, request_id, conversation_id, sketch, at, was))
+    async def step(self, workspace: str, step: Step, at: datetime) -> None:
+        """Take a step of a request; `OvertakenError`, and nothing is written, when it is not where that goes on from.
 
-    async def delete(self, workspace: str, request_id: str) -> bool:
-        """Delete a sketch, and its conversation when nothing of it was to be recorded; False when there is no sketch."""
-        return await self._engine.write(workspace, lambda transaction: _delete(transaction, request_id))
+        With the last step of a request of which nothing was to be recorded its conversation goes, unless there is more in it.
+        """
+        await self._engine.write(workspace, lambda transaction: _step(transaction, step, at))
 
     async def idle(self, workspace: str, before: datetime) -> list[str]:
         """Return the requests to which nothing came since a moment, the oldest first."""
@@ -43,17 +44,29 @@ class _Sketched(msgspec.Struct, frozen=True):
     status: str = "open"
 
 
-async def _put(transaction: Transaction, request_id: str, conversation_id: str, sketch: str, at: datetime, was: str | None) -> bool:
-    await transaction.conversations.held(conversation_id)  # keeps others from writing, also where many may at once
-    if await transaction.requests.get(request_id) != was:
-        return False
-    await transaction.requests.put(request_id, conversation_id, sketch, at)
-    return True
+async def check_step(transaction: Transaction, step: Step | None) -> None:
+    """Raise `OvertakenError` when a request is not where a step goes on from; until the transaction ends nobody else takes one."""
+    if step is None:
+        return
+    await transaction.conversations.held(step.conversation_id)  # keeps others from writing, also where many may at once
+    if await transaction.requests.get(step.request_id) != step.was:
+        msg = f"request {step.request_id!r} went on while it was read: try again"
+        raise OvertakenError(msg)
 
 
-async def _delete(transaction: Transaction, request_id: str) -> bool:
-    sketch, owner = await transaction.requests.get(request_id), await transaction.requests.owner(request_id)
-    known = await transaction.requests.delete(request_id)
-    if sketch is not None and owner is not None and msgspec.json.decode(sketch, type=_Sketched).status == "skipped":
+async def take_step(transaction: Transaction, step: Step | None, at: datetime) -> None:
+    """Write where a request is after a step."""
+    if step is None:
+        return
+    if step.now is not None:  # also when it is as it was: somebody still sends to it
+        await transaction.requests.put(step.request_id, step.conversation_id, step.now, at)
+        return
+    owner = await transaction.requests.owner(step.request_id)
+    await transaction.requests.delete(step.request_id)
+    if step.was is not None and owner is not None and msgspec.json.decode(step.was, type=_Sketched).status == "skipped":
         await drop_empty(transaction, owner)
-    return known
+
+
+async def _step(transaction: Transaction, step: Step, at: datetime) -> None:
+    await check_step(transaction, step)
+    await take_step(transaction, step, at)

@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from recollect.errors import StoreError
 from recollect.model import ConversationInfo, ConversationStatus, Insight, JobKind, Passage, PassagePart, Summary, Turn
 
 
@@ -38,12 +39,26 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None = None
 
 
+class OvertakenError(StoreError):
+    """Another piece came to the request meanwhile; whoever sees this reads again."""
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that comes in pieces goes on: what is known of it is `was` until now, and `now` from then on; None where nothing is."""
+
+    request_id: str
+    conversation_id: str
+    was: str | None
+    now: str | None
+
+
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
     """Turns to be recorded together.
 
     `expected_index` is the index the caller believes comes next: when the conversation has moved on meanwhile, nothing
     is written and the outcome is *moved*. `truncate_from` removes the conversation's own turns from that index on, in
-    the same transaction. `keep_places` records turns at the indexes and sequences they carry, for restoring.
+    the same transaction. `keep_places` records turns at the indexes and sequences they carry, for restoring. `step` is
+    taken in the same transaction, too; when the request is not where it goes on from, that is an `OvertakenError`.
     """
 
     drafts: tuple[Draft, ...]
@@ -52,6 +67,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     expected_index: int | None = None
     truncate_from: int | None = None
     keep_places: bool = False
+    step: Step | None = None
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from recollect.store.integrity import in_order, intact
 from recollect.store.lineage import asked_of, counted_anew, counted_below, existing, not_found, spans_of
 from recollect.store.recording import checked_span, is_apart, last_message, plan
 from recollect.store.removal import forget_before, remove, remove_turns
+from recollect.store.requests import check_step, take_step
 from recollect.store.shapes import Advance, Draft, Outcome, Outline, PlacedCall, Recording, Span, StoredTurn, TurnOutline, TurnRange
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from recollect.answers import AccessedFile, Forgotten
     from recollect.model import ConversationInfo, Project, Turn
     from recollect.store.protocol import Engine, Transaction
-    from recollect.store.recording import Situation
-    from recollect.store.shapes import CallFilter, Held, Question, TurnSize
+    from recollect.store.recording import Plan, Situation
+    from recollect.store.shapes import CallFilter, Held, Question, Step, TurnSize
 
 _replace = msgspec.structs.replace
 
@@ -50,12 +51,13 @@ class Turns:
             workspace, lambda transaction: _record_apart(transaction, workspace, conversation, project, recording, at)
         )
 
-    async def rewrite(self, workspace: str, draft: Draft, was: str, at: datetime) -> Turn | None:
+    async def rewrite(self, workspace: str, draft: Draft, was: str, at: datetime, step: Step | None = None) -> Turn | None:
         """Replace a turn in its place, if its content hash is still `was`; None when it has changed or gone.
 
-        In a conversation that takes no more turns it stays as it is, but for its status.
+        In a conversation that takes no more turns it stays as it is, but for its status. With a step it is replaced only
+        while the request is where that goes on from, and the step is taken in the same transaction.
         """
-        return await self._engine.write(workspace, lambda transaction: _rewrite(transaction, workspace, draft, was, at))
+        return await self._engine.write(workspace, lambda transaction: _rewrite(transaction, workspace, draft, was, at, step))
 
     async def restore(
         self, workspace: str, conversation: ConversationInfo, project: Project, drafts: tuple[Draft, ...], *, replace: bool
@@ -139,14 +141,24 @@ async def _record_apart(
 
 
 async def _carried_out(transaction: Transaction, workspace: str, situation: Situation, recording: Recording, at: datetime) -> Outcome:
-    conversation_id = situation.head.conversation_id
+    await check_step(transaction, recording.step)
     decided = plan(situation, recording)
-    if decided.status in {"unchanged", "moved", "skipped"}:
+    if decided.status in {"moved", "skipped"}:
         return Outcome(status=decided.status, turns=decided.insert)
+    if decided.status != "unchanged":
+        await _written(transaction, workspace, situation, recording, decided, at)
+    await take_step(transaction, recording.step, at)
+    return Outcome(status=decided.status, turns=decided.insert)
+
+
+async def _written(
+    transaction: Transaction, workspace: str, situation: Situation, recording: Recording, decided: Plan, at: datetime
+) -> None:
+    conversation_id = situation.head.conversation_id
     turns = _stored(decided.insert, recording.drafts)
     if decided.status == "created" and not recording.keep_places:
         await transaction.turns.insert(conversation_id, turns, _advance(decided.insert, at))
-        return Outcome(status="created", turns=decided.insert)
+        return
     cut = (
         [] if decided.truncate_from is None else await _ids(transaction, Span(conversation_id=conversation_id, first=decided.truncate_from))
     )
@@ -160,7 +172,6 @@ async def _carried_out(transaction: Transaction, workspace: str, situation: Situ
     held = _touched(await existing(transaction, workspace, conversation_id), at)
     held = held if decided.truncate_from is None else _replace(held, next_index=0, next_sequence=0)
     await counted_anew(transaction, held, min((turn.index for turn in decided.insert), default=0))
-    return Outcome(status=decided.status, turns=decided.insert)
 
 
 def _stored(turns: Sequence[Turn], drafts: Sequence[Draft]) -> list[StoredTurn]:
@@ -218,7 +229,7 @@ async def _restore(
     return (await existing(transaction, workspace, conversation.id)).conversation
 
 
-async def _rewrite(transaction: Transaction, workspace: str, draft: Draft, was: str, at: datetime) -> Turn | None:
+async def _rewrite(transaction: Transaction, workspace: str, draft: Draft, was: str, at: datetime, step: Step | None) -> Turn | None:
     turn = draft.turn
     situation = await transaction.turns.situation(turn.conversation_id, None, None)
     if situation is None:
@@ -226,6 +237,7 @@ async def _rewrite(transaction: Transaction, workspace: str, draft: Draft, was: 
     standing = [stored.turn for stored in await transaction.turns.by_id([turn.id])]
     if not standing or standing[0].content_hash != was or standing[0].conversation_id != turn.conversation_id:
         return None
+    await check_step(transaction, step)
     if situation.is_silent:
         kept = (await transaction.turns.passages([turn.id])).get(turn.id, ())
         turn = _replace(unplaced(standing[0]), status=turn.status)
@@ -239,6 +251,7 @@ async def _rewrite(transaction: Transaction, workspace: str, draft: Draft, was: 
     await transaction.turns.insert(turn.conversation_id, _stored([placed], [draft]), None)
     await counted_anew(transaction, held, turn.index)
     await counted_below(transaction, turn.conversation_id, turn.index)
+    await take_step(transaction, step, at)
     return placed
 
 
