@@ -53,7 +53,7 @@ class Projects:
     def of(self, given: str | None, place: Place) -> Project:
         """Return the project that is named, else the one of a place, else the default one."""
         if given is not None:
-            name = checked_name("project", self._clean(given))
+            name = checked_name("project", self._clean(checked_text("project", given)))
             return Project(id=identity("project", self._workspace, "name", name), name=name, root=place.root, external_id=name)
         if place.root is None:
             return Project(id=identity("project", self._workspace, "name", "default"), name="default", external_id="default")

@@ -17,7 +17,7 @@ _SPEAKER = re.compile(r"([^\W\d_][\w'’.-]{0,30}(?: [^\W\d_][\w'’.-]{0,30})?)
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from recollect.model import Insight, Json, Summary, ToolCall, Turn
+    from recollect.model import Insight, Json, Scope, Summary, ToolCall, Turn
 
 
 def step_text(call: ToolCall) -> str:
@@ -60,6 +60,11 @@ def speaker_of(text: str) -> str | None:
 def summary_text(summary: Summary) -> str:
     """Return a summary as one text: what was said, what was done, what was found."""
     return "\n".join(part for part in (summary.summary, summary.actions, *summary.key_findings) if part)
+
+
+def scope_text(scope: Scope) -> str:
+    """Return what a symbol says: its name, its signature and what it tells of itself."""
+    return f"{scope.qualified} {scope.signature} {scope.docstring}"
 
 
 def insight_text(insight: Insight) -> str:

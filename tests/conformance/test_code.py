@@ -94,6 +94,21 @@ async def test_symbols_are_found_by_qualified_name_and_in_words(memory: Memory, 
         assert await memory.find_scopes(query, cwd=project) == []
 
 
+async def test_symbols_are_found_by_meaning_alone_while_embeddings_are_on(memory: Memory, project: Path) -> None:
+    off = configured(memory, agent={"memory": {"embeddings": {"enabled": False}}})
+    await off.index(project)
+    asked = "credentials of accounts"  # of which no symbol has a word
+    assert await off.find_scopes(asked, cwd=project) == await memory.find_scopes(asked, cwd=project) == []
+    assert (await off.index(project)).changed == 0
+    assert (await memory.index(project)).changed == 2  # what was read without its meaning is read again
+    assert [hit.scope.name for hit in await memory.find_scopes(asked, cwd=project)] == ["login_user"]
+    assert await off.find_scopes(asked, cwd=project) == []
+    assert await memory.find_scopes("a recipe for apple pie", cwd=project) == []
+    (project / "src" / "auth.py").unlink()
+    assert (await memory.index(project)).gone == 1
+    assert await memory.find_scopes(asked, cwd=project) == []
+
+
 async def test_conversations_that_speak_of_code_are_joined_to_it_before_and_after_it_is_indexed(memory: Memory, project: Path) -> None:
     early = await memory.create_conversation(cwd=project, title="early")
     await early.record(user="Why does login_user greet twice?", assistant="I will get the main door open.")
@@ -181,6 +196,8 @@ async def test_a_policy_that_changes_takes_back_what_was_indexed(memory: Memory,
     with pytest.raises(InputError):
         await none.index(project)
     assert await memory.scopes("login_user", cwd=project) == []
+    with pytest.raises(InputError, match="a symbol is a name"):
+        await memory.scopes(" ", cwd=project)
 
 
 async def test_a_forgotten_project_takes_its_code_along(memory: Memory, project: Path) -> None:

@@ -145,6 +145,8 @@ async def test_wrong_arguments_are_refused_with_a_sentence(memory: Memory) -> No
         memory.search("x", limit=1.5),  # type: ignore[arg-type]
         memory.create_conversation(title=5),  # type: ignore[arg-type]
         memory.create_conversation(cwd=5),  # type: ignore[arg-type]
+        memory.create_conversation(project=5),  # type: ignore[arg-type]
+        memory.create_conversation(agent=5),  # type: ignore[arg-type]
         memory.create_conversation(cwd="~nobody-of-that-name/x"),
         conversation.record(user=""),
         conversation.record(user="x", messages=[{"role": "user", "content": "y"}]),

@@ -101,7 +101,7 @@ class Contexts:
             return await self._recall.search(query, scope, limit=limit, semantic=wanted.semantic, elsewhere=elsewhere)
 
         async def find_code(query: str, project_ids: tuple[str, ...] | None) -> list[ScopeHit]:
-            return await self._recall.scopes(query, project_ids, limit=_SCOPES_MAX)
+            return await self._recall.scopes(query, project_ids, limit=_SCOPES_MAX, semantic=wanted.semantic)
 
         code = CodeAccess(find_code, self._kept_root, self._clean)
         return Gatherer(self._store, self._settings.workspace, search, code, plan, self._clock.now())

@@ -6,19 +6,23 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from recollect.answers import Indexed
 from recollect.distill.linking import Linker
 from recollect.identity import content_hash, identity
 from recollect.model import Scope
-from recollect.store.coded import IndexedFile
+from recollect.quoting import scope_text
+from recollect.store.coded import IndexedFile, ReadFile
 from recollect.store.shapes import ConversationFilter, Probe, SearchScope, TurnRange
 from recollect.text import terms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from recollect.code.walking import SourceFile
+    from recollect.distill.embedders import Embedder
     from recollect.model import Project
     from recollect.policies import Policy
     from recollect.store import Store
@@ -29,15 +33,25 @@ _ALL = 1_000_000
 
 
 class Indexer:
-    """One reading of a project's files."""
+    """One reading of a project's files; with an embedder the symbols in them are found by meaning, too."""
 
-    def __init__(self, store: Store, workspace: str, project: Project, root: Path, policy: Policy, clean: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        workspace: str,
+        project: Project,
+        root: Path,
+        policy: Policy,
+        clean: Callable[[str], str],
+        embedder: Embedder | None,
+    ) -> None:
         self._store = store
         self._workspace = workspace
         self._project = project
         self._root = root
         self._policy = policy
         self._clean = clean
+        self._embedder = embedder
         self._linker = Linker(store, workspace)
         self._is_linked = False
         self._changed = 0
@@ -51,12 +65,12 @@ class Indexer:
         self._is_linked = await self._store.code.root(self._workspace, self._project.id) is not None
         skipped = Skipped()
         seen: set[str] = set()
-        waiting: list[tuple[IndexedFile, Sequence[Scope]]] = []
+        waiting: list[ReadFile] = []
         for count, file in enumerate(source_files(self._root, skipped), 1):
             read = self._read(file)
             seen.add(file.path)
-            if read is not None and (again or known.get(file.path) != read[1]):
-                waiting.append((read[1], self._scopes(file, read[0])))
+            if read is not None and (again or not self._is_kept(known.get(file.path), read[1])):
+                waiting.append(ReadFile(read[1], self._scopes(file, read[0])))
                 waiting = await self._written(waiting, _FILES_AT_ONCE)
             if progress is not None:
                 progress(count, file.path)
@@ -77,6 +91,12 @@ class Indexer:
             gone=len(gone),
             unreadable=self._unreadable + skipped.files + skipped.folders,
         )
+
+    def _is_kept(self, known: IndexedFile | None, file: IndexedFile) -> bool:
+        """Tell whether a file is in the index as it is, and with its meaning, unless there is nobody to tell that."""
+        if known is None or known.content_hash != file.content_hash:
+            return False
+        return self._embedder is None or known.embedder == self._embedder.name
 
     def _is_gone(self, path: str) -> bool:
         """Tell whether a file that was not come across is gone, or ignored now; not one that cannot be looked at for the moment."""
@@ -121,20 +141,34 @@ class Indexer:
         kept = "names" if self._policy.withholds else "all"  # what is kept of it changes with the policy
         return text, IndexedFile(path=file.path, content_hash=f"{content_hash(text)}:{kept}", line_count=text.count("\n") + 1)
 
-    def _scopes(self, file: SourceFile, text: str) -> list[Scope]:
-        return list(scopes_of(self._project.id, file.path, file.language, text, self._policy, self._clean))
+    def _scopes(self, file: SourceFile, text: str) -> tuple[Scope, ...]:
+        return tuple(scopes_of(self._project.id, file.path, file.language, text, self._policy, self._clean))
 
-    async def _written(
-        self, waiting: list[tuple[IndexedFile, Sequence[Scope]]], at_least: int
-    ) -> list[tuple[IndexedFile, Sequence[Scope]]]:
+    async def _written(self, waiting: list[ReadFile], at_least: int) -> list[ReadFile]:
         """Write what waits, when it is enough, and return what still waits."""
         if len(waiting) < at_least:
             return waiting
-        await self._store.code.put_files(self._workspace, self._project.id, waiting)
+        await self._store.code.put_files(self._workspace, self._project.id, await self._meant(waiting))
         self._changed += len(waiting)
         if self._is_linked:
-            await self._link([scope for _, scopes in waiting for scope in scopes])
+            await self._link([scope for one in waiting for scope in one.scopes])
         return []
+
+    async def _meant(self, files: list[ReadFile]) -> list[ReadFile]:
+        """Return files with what their symbols mean."""
+        if self._embedder is None:
+            return files
+        from recollect.store.nearness import packed  # noqa: PLC0415  only those who index by meaning need NumPy
+
+        vectors = await self._embedder.embed([scope_text(scope) for one in files for scope in one.scopes])
+        meant: list[ReadFile] = []
+        first = 0
+        for one in files:
+            own = vectors[first : first + len(one.scopes)]
+            first += len(own)
+            signs = packed([scope.id for scope in one.scopes], own)
+            meant.append(ReadFile(msgspec.structs.replace(one.file, embedder=self._embedder.name), one.scopes, signs))
+        return meant
 
 
 def scopes_of(project_id: str, path: str, language: str, text: str, policy: Policy, clean: Callable[[str], str]) -> Iterator[Scope]:

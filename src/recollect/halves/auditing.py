@@ -149,7 +149,8 @@ class Audited(Core):
     ) -> TraceScope:
         ids = await self._projects.ids(project, cwd) if project is not None or cwd is not None else await self._project_here()
         if not ids:
-            msg = f"nothing is recorded in the project {str(project or cwd or '.')[:80]!r}: `recollect conversations` shows what is"
+            meant = str(project or cwd or Path.cwd().name)[:80]
+            msg = f"nothing is recorded in the project {meant!r}: `recollect conversations` shows what is"
             raise NotFoundError(msg)
         return TraceScope(project_ids=ids, since=self._since(days, since), until=checked_time("until", until))
 

@@ -113,8 +113,8 @@ class Core:
         """Return a conversation as it begins, and its project; nothing is written."""
         place = place_of(None if cwd is None else self._projects.path(cwd))
         owner = self._projects.of(project, place)
-        agent = None if agent is None else checked_name("agent", self._clean(agent))
-        external_id = None if external_id is None else checked_name("external_id", self._clean(external_id))
+        agent = None if agent is None else self._clean_name("agent", agent)
+        external_id = None if external_id is None else self._clean_name("external_id", external_id)
         own_id = self.ids.fresh() if external_id is None else identity("conversation", self.workspace, owner.id, agent, external_id)
         now = self.clock.now()
         info = ConversationInfo(
@@ -122,6 +122,9 @@ class Core:
             external_id=external_id, project_id=owner.id, project=owner.name, cwd=place.cwd, created_at=now, updated_at=now,
         )  # fmt: skip
         return info, owner
+
+    def _clean_name(self, name: str, value: object) -> str:
+        return checked_name(name, self._clean(checked_text(name, value)))
 
     def _clean(self, text: str) -> str:
         return self.recorder.reading().cleaner.text(text)

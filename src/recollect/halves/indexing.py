@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from recollect.answers import Indexed, ScopeUse
 from recollect.capture.paths import place_of
-from recollect.checks import checked_count, checked_text
+from recollect.checks import checked_count, checked_name
 from recollect.errors import InputError, NotFoundError
 from recollect.halves.core import Core
 from recollect.policies import policy_of
@@ -50,11 +50,12 @@ class Coded(Core):
         from recollect.distill.indexer import Indexer  # noqa: PLC0415  only those who index need it
 
         folder = checkout(Path(place.cwd or place.root), Path(place.root))
-        return await Indexer(self.store, self.workspace, owner, folder, policy, self._clean).run(progress, again=again)
+        embedder = self.recall.code_embedder()
+        return await Indexer(self.store, self.workspace, owner, folder, policy, self._clean, embedder).run(progress, again=again)
 
     async def scopes(self, name: str, *, project: str | None = None, cwd: str | os.PathLike[str] | None = None) -> list[ScopeUse]:
         """Return the symbols of a name, qualified or not, by path and line, each with the conversations that speak of it."""
-        given = checked_text("name", name)
+        given = checked_name("a symbol", name)
         found = [
             scope for project_id in await self._code_projects(project, cwd)
             for scope in await self.store.code.scopes(self.workspace, project_id, given)

@@ -9,7 +9,7 @@ from recollect.checks import checked_count, checked_text
 from recollect.clock import RandomIds
 from recollect.errors import NotFoundError
 from recollect.limits import SEARCH_LIMIT_MAX
-from recollect.quoting import insight_text
+from recollect.quoting import insight_text, scope_text
 from recollect.recall.asking import asked_of
 from recollect.recall.search import Ask, Meaning, search
 from recollect.store.shapes import SearchScope
@@ -31,7 +31,7 @@ _CANDIDATES_MAX = 2_000  # so that one long conversation does not hide the other
 _BEST_SHARE = 0.7  # a conversation is as close as its best hit, and as what else there is in it
 _OTHERS_MAX = 3
 _SCOPES_MAX = 60
-_SCOPES_COMPARED = 20  # of those found by their words, so many are compared by their meaning
+_SCOPES_COMPARED = 20  # of those found by their words, and of those by their meaning
 _SCOPE_TERMS_MAX = 24
 _INSIGHTS_MAX = 200
 _INSIGHTS_COMPARED = 40  # as with scopes
@@ -85,25 +85,34 @@ class Recall:
             self._embedder = configured_embedder(self._settings, self._store, self._clock, RandomIds())
         return self._embedder
 
-    async def scopes(self, query: str, project_ids: Sequence[str] | None, *, limit: int) -> list[ScopeHit]:
-        """Return the symbols of the code that a question may be about, best first: its words choose, names, words and meaning rank."""
+    async def scopes(self, query: str, project_ids: Sequence[str] | None, *, limit: int, semantic: bool = True) -> list[ScopeHit]:
+        """Return the symbols of the code that a question may be about, best first.
+
+        Words and meaning choose; names, words and meaning rank.
+        """
+        workspace = self._settings.workspace
         asked = asked_of(checked_text("query", query), self._clock.now())
-        found = await self._store.code.having(self._settings.workspace, project_ids, asked.terms[:_SCOPE_TERMS_MAX], _SCOPES_MAX)
-        if not found:
-            return []
-        import numpy as np  # noqa: PLC0415  only those who have something to rank need it
+        having = await self._store.code.having(workspace, project_ids, asked.terms[:_SCOPE_TERMS_MAX], _SCOPES_MAX)
+        from recollect.recall.scopes import ranked_scopes  # noqa: PLC0415  only those who ask for code need it
 
-        from recollect.recall.scopes import ranked_scopes  # noqa: PLC0415  as above
-
-        hits = ranked_scopes(query, asked.terms, found, np.zeros(len(found)))
-        settings = self._settings
-        if not settings.agent.memory.embeddings.enabled or settings.models.embeddings.name is not None:  # nothing is sent for a symbol
+        hits = ranked_scopes(query, asked.terms, having, None)
+        embedder = self.code_embedder()
+        if embedder is None or not semantic:
             return hits[:limit]
+        (own,) = await embedder.embed([asked.text])
+        near = await self._store.code.near(workspace, project_ids, embedder.name, own, _SCOPES_COMPARED)
         best = {hit.scope.id for hit in hits[: max(limit, _SCOPES_COMPARED)]}
-        found = [one for one in found if one.scope.id in best]
-        texts = [f"{one.scope.qualified} {one.scope.signature} {one.scope.docstring}" for one in found]
-        vectors = (await self._chosen_embedder().embed([asked.text, *texts])).astype(np.float64)
-        return ranked_scopes(query, asked.terms, found, vectors[1:] @ vectors[0])[:limit]
+        found = list({one.scope.id: one for one in (*having, *near) if one.scope.id in best or one in near}.values())
+        vectors = await embedder.embed([scope_text(one.scope) for one in found])
+        return ranked_scopes(query, asked.terms, found, (vectors @ own).tolist())[:limit]
+
+    def code_embedder(self) -> Embedder | None:
+        """Return what tells the meaning of code: the embedder that ships, since nothing is sent for a symbol; None when that is off."""
+        if not self._settings.agent.memory.embeddings.enabled:
+            return None
+        from recollect.distill.embedders import default_embedder  # noqa: PLC0415  NumPy is loaded by those who search by meaning
+
+        return default_embedder()
 
     async def insights(self, query: str, where: InsightFilter, *, limit: int) -> list[Hit]:
         """Return the insights that a question may be about, best first: its words choose, words and meaning rank."""

@@ -13,11 +13,20 @@ if TYPE_CHECKING:
 
 
 class IndexedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file as it was when its symbols were read."""
+    """A file as it was when its symbols were read, and which embedder made the vectors of those, if one did."""
 
     path: str
     content_hash: str
     line_count: int
+    embedder: str | None = None
+
+
+class ReadFile(msgspec.Struct, frozen=True):
+    """A file with all its scopes, and the signs of their vectors, packed (`nearness`)."""
+
+    file: IndexedFile
+    scopes: tuple[Scope, ...]
+    signs: bytes = b""
 
 
 class WordedScope(msgspec.Struct, frozen=True):
@@ -52,8 +61,8 @@ class CodeRows(Protocol):
         """Return the files of a project's index, by path."""
         ...
 
-    async def put_files(self, project_id: str, files: list[IndexedFile]) -> None:
-        """Write files, each in the place of the one with its path."""
+    async def put_files(self, project_id: str, files: list[ReadFile]) -> None:
+        """Write files, each in the place of the one with its path; their scopes are written by `put_scopes`."""
         ...
 
     async def drop_files(self, project_id: str, paths: list[str]) -> None:
@@ -90,6 +99,14 @@ class CodeRows(Protocol):
 
     async def having(self, project_ids: list[str] | None, terms: list[str], limit: int) -> list[WordedScope]:
         """Return scopes that have one of some terms, those with the most of what is rare first."""
+        ...
+
+    async def signs(self, project_ids: list[str] | None, embedder: str) -> list[bytes]:
+        """Return the packed signs of the files of some projects, or of all, as far as an embedder made them."""
+        ...
+
+    async def by_id(self, scope_ids: list[str]) -> list[WordedScope]:
+        """Return scopes by path, line and id; unknown ones are left out."""
         ...
 
     async def stamp(self, project_id: str) -> None:

@@ -12,8 +12,11 @@ from recollect.text import term_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from recollect.model import Reference, Scope
-    from recollect.store.coded import IndexedFile
+    from recollect.store.coded import IndexedFile, ReadFile
     from recollect.store.protocol import Engine, Transaction
 
 
@@ -36,7 +39,7 @@ class Code:
         found = await self._engine.read(workspace, lambda transaction: transaction.code.files(project_id))
         return {file.path: file for file in found}
 
-    async def put_files(self, workspace: str, project_id: str, files: Sequence[tuple[IndexedFile, Sequence[Scope]]]) -> None:
+    async def put_files(self, workspace: str, project_id: str, files: Sequence[ReadFile]) -> None:
         """Write files with all their scopes, whole or not at all; scopes that a file had before and has no more are gone."""
         await self._engine.write(workspace, lambda transaction: _put_files(transaction, workspace, project_id, files))
 
@@ -75,6 +78,13 @@ class Code:
         projects = None if project_ids is None else list(project_ids)
         return await self._engine.read(workspace, lambda transaction: transaction.code.having(projects, list(terms), limit))
 
+    async def near(
+        self, workspace: str, project_ids: Sequence[str] | None, embedder: str, vector: NDArray[np.float32], limit: int
+    ) -> list[WordedScope]:
+        """Return scopes of some projects, or of all, whose vectors by an embedder are about the closest to one, by path and line."""
+        projects = None if project_ids is None else list(project_ids)
+        return await self._engine.read(workspace, lambda transaction: _near(transaction, projects, embedder, vector, limit))
+
     async def stamp(self, workspace: str, project_id: str) -> None:
         """Keep, with each access to an indexed file that is new, what the file is now: what changes it later makes the access stale."""
         await self._engine.write(workspace, lambda transaction: transaction.code.stamp(project_id))
@@ -94,13 +104,22 @@ def worded(scope: Scope) -> WordedScope:
     return WordedScope(scope, term_text(words), checksum(scope))
 
 
-async def _put_files(
-    transaction: Transaction, workspace: str, project_id: str, files: Sequence[tuple[IndexedFile, Sequence[Scope]]]
-) -> None:
+async def _near(
+    transaction: Transaction, project_ids: list[str] | None, embedder: str, vector: NDArray[np.float32], limit: int
+) -> list[WordedScope]:
+    packs = await transaction.code.signs(project_ids, embedder)
+    if not packs:
+        return []
+    from recollect.store.nearness import nearest  # noqa: PLC0415  only those who ask by meaning need NumPy
+
+    return await transaction.code.by_id(nearest(packs, vector, limit))
+
+
+async def _put_files(transaction: Transaction, workspace: str, project_id: str, files: Sequence[ReadFile]) -> None:
     await _checked(transaction, workspace, project_id)
-    scopes = [worded(scope) for _, own in files for scope in own]
-    await transaction.code.drop_scopes(project_id, [file.path for file, _ in files], [one.scope.id for one in scopes])
-    await transaction.code.put_files(project_id, [file for file, _ in files])
+    scopes = [worded(scope) for one in files for scope in one.scopes]
+    await transaction.code.drop_scopes(project_id, [one.file.path for one in files], [one.scope.id for one in scopes])
+    await transaction.code.put_files(project_id, list(files))
     if scopes:
         await transaction.code.put_scopes(project_id, scopes)
 

@@ -8,9 +8,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from recollect.store.nearness import signs
 from recollect.store.sqlite import planes
 from recollect.store.sqlite.database import Connection
-from recollect.store.sqlite.planes import Planes, signs
+from recollect.store.sqlite.planes import Planes
 
 
 def test_signs_are_the_same_for_ever() -> None:

@@ -9,7 +9,7 @@ from recollect.store.coded import IndexedFile, WordedScope
 from recollect.store.neo4j.rows import code_file_id, full_text_query, read_derived, scope_term, written
 
 if TYPE_CHECKING:
-    from recollect.store.coded import Stretch
+    from recollect.store.coded import ReadFile, Stretch
     from recollect.store.neo4j.database import Connection
 
 _LOCKED: LiteralString = "MATCH (p:Project {workspace: $workspace, uuid: $project_id}) SET p.name = p.name\nWITH p\n"
@@ -47,27 +47,33 @@ class Neo4jCode:
         rows = await self._connection.rows(
             """
             MATCH (f:CodeFile) WHERE f.workspace = $workspace AND f.project_id = $project_id AND f.indexed_hash IS NOT NULL
-            RETURN f.file_path, f.indexed_hash, f.line_count ORDER BY f.file_path
+            RETURN f.file_path, f.indexed_hash, f.line_count, f.embedder ORDER BY f.file_path
             """,
             workspace=self._workspace,
             project_id=project_id,
         )
-        return [IndexedFile(path=row[0], content_hash=row[1], line_count=row[2]) for row in rows]
+        return [IndexedFile(path=row[0], content_hash=row[1], line_count=row[2], embedder=row[3]) for row in rows]
 
-    async def put_files(self, project_id: str, files: list[IndexedFile]) -> None:
+    async def put_files(self, project_id: str, files: list[ReadFile]) -> None:
         """Write files, each in the place of the one with its path."""
         await self._connection.run(
             _LOCKED
             + """
             UNWIND $rows AS row
             MERGE (f:CodeFile {workspace: $workspace, uuid: row.file.uuid}) ON CREATE SET f += row.file
-            SET f.indexed_hash = row.indexed_hash, f.line_count = row.line_count
+            SET f.indexed_hash = row.indexed_hash, f.line_count = row.line_count, f.embedder = row.embedder, f.signs = row.signs
             """,
             workspace=self._workspace,
             project_id=project_id,
             rows=[
-                {"file": self._file(project_id, file.path), "indexed_hash": file.content_hash, "line_count": file.line_count}
-                for file in files
+                {
+                    "file": self._file(project_id, one.file.path),
+                    "indexed_hash": one.file.content_hash,
+                    "line_count": one.file.line_count,
+                    "embedder": one.file.embedder,
+                    "signs": one.signs,
+                }
+                for one in files
             ],
         )
 
@@ -81,7 +87,7 @@ class Neo4jCode:
             _LOCKED
             + """
             MATCH (f:CodeFile) WHERE f.workspace = $workspace AND f.project_id = $project_id AND f.file_path IN $paths
-            REMOVE f.indexed_hash, f.line_count
+            REMOVE f.indexed_hash, f.line_count, f.embedder, f.signs
             """,
             workspace=self._workspace,
             project_id=project_id,
@@ -98,7 +104,7 @@ class Neo4jCode:
             CALL (p) { MATCH (s:Scope) WHERE s.workspace = $workspace AND s.project_id = $project_id DETACH DELETE s }
             CALL (p) {
                 MATCH (f:CodeFile) WHERE f.workspace = $workspace AND f.project_id = $project_id AND f.indexed_hash IS NOT NULL
-                REMOVE f.indexed_hash, f.line_count
+                REMOVE f.indexed_hash, f.line_count, f.embedder, f.signs
             }
             """,
             workspace=self._workspace,
@@ -182,6 +188,30 @@ class Neo4jCode:
             """,
             queries=[full_text_query(scope_term(self._workspace, kind, name), terms) for name in names],
             limit=limit,
+        )
+        return [WordedScope(read_derived(Scope, row[0]), row[1], row[2]) for row in rows]
+
+    async def signs(self, project_ids: list[str] | None, embedder: str) -> list[bytes]:
+        """Return the packed signs of the files of some projects, as far as an embedder made them."""
+        rows = await self._connection.rows(
+            """
+            MATCH (f:CodeFile) WHERE f.workspace = $workspace AND ($project_ids IS NULL OR f.project_id IN $project_ids)
+                AND f.embedder = $embedder AND f.signs IS NOT NULL
+            RETURN f.signs
+            """,
+            workspace=self._workspace,
+            project_ids=project_ids,
+            embedder=embedder,
+        )
+        return [bytes(row[0]) for row in rows if row[0]]
+
+    async def by_id(self, scope_ids: list[str]) -> list[WordedScope]:
+        """Return scopes by path, line and id."""
+        rows = await self._connection.rows(
+            "MATCH (s:Scope) WHERE s.workspace = $workspace AND s.uuid IN $scope_ids"
+            " RETURN properties(s), s.terms, s.checksum ORDER BY s.file_path, s.line_start, s.uuid",
+            workspace=self._workspace,
+            scope_ids=scope_ids,
         )
         return [WordedScope(read_derived(Scope, row[0]), row[1], row[2]) for row in rows]
 

@@ -10,7 +10,7 @@ from recollect.store.integrity import intact_derived
 from recollect.store.sqlite.rows import as_json
 
 if TYPE_CHECKING:
-    from recollect.store.coded import Stretch
+    from recollect.store.coded import ReadFile, Stretch
     from recollect.store.sqlite.database import Connection, Row
 
 _PROJECT: LiteralString = "(select p.pk from project p join workspace w on w.pk = p.workspace_pk where w.name = ?1 and p.uuid = ?2)"
@@ -46,25 +46,25 @@ class SqliteCode:
         """Return the files of a project's index, by path."""
         rows = self._connection.rows(
             """
-            select file_path, content_hash, line_count from code_file join indexed_file on code_file_pk = pk
+            select file_path, content_hash, line_count, embedder from code_file join indexed_file on code_file_pk = pk
             where project_pk = ? order by file_path
             """,
             (self._key(project_id),),
         )
-        return [IndexedFile(path=row[0], content_hash=row[1], line_count=row[2]) for row in rows]
+        return [IndexedFile(path=row[0], content_hash=row[1], line_count=row[2], embedder=row[3]) for row in rows]
 
-    async def put_files(self, project_id: str, files: list[IndexedFile]) -> None:
+    async def put_files(self, project_id: str, files: list[ReadFile]) -> None:
         """Write files, each in the place of the one with its path."""
         key = self._key(project_id)
         self._connection.run_many(
-            "insert into code_file (project_pk, file_path) values (?, ?) on conflict do nothing", [(key, file.path) for file in files]
+            "insert into code_file (project_pk, file_path) values (?, ?) on conflict do nothing", [(key, one.file.path) for one in files]
         )
         self._connection.run_many(
             """
-            insert or replace into indexed_file (code_file_pk, content_hash, line_count)
-            select pk, ?3, ?4 from code_file where project_pk = ?1 and file_path = ?2
+            insert or replace into indexed_file (code_file_pk, content_hash, line_count, embedder, signs)
+            select pk, ?3, ?4, ?5, ?6 from code_file where project_pk = ?1 and file_path = ?2
             """,
-            [(key, file.path, file.content_hash, file.line_count) for file in files],
+            [(key, one.file.path, one.file.content_hash, one.file.line_count, one.file.embedder, one.signs) for one in files],
         )
 
     async def drop_files(self, project_id: str, paths: list[str]) -> None:
@@ -188,6 +188,31 @@ class SqliteCode:
             order by x.rank, f.file_path, s.line_start, s.uuid limit ?4
             """,
             (self._workspace, _query(terms), None if project_ids is None else as_json(project_ids), limit),
+        )
+        return [WordedScope(scope_of(row), row[11], row[12]) for row in rows]
+
+    async def signs(self, project_ids: list[str] | None, embedder: str) -> list[bytes]:
+        """Return the packed signs of the files of some projects, as far as an embedder made them."""
+        rows = self._connection.rows(
+            """
+            select i.signs from workspace w join project p on p.workspace_pk = w.pk join code_file f on f.project_pk = p.pk
+                join indexed_file i on i.code_file_pk = f.pk
+            where w.name = ?1 and (?2 is null or p.uuid in (select value from json_each(?2))) and i.embedder = ?3 and i.signs <> x''
+            """,
+            (self._workspace, None if project_ids is None else as_json(project_ids), embedder),
+        )
+        return [row[0] for row in rows]
+
+    async def by_id(self, scope_ids: list[str]) -> list[WordedScope]:
+        """Return scopes by path, line and id."""
+        rows = self._connection.rows(
+            SELECT_SCOPE
+            + """
+                join workspace w on w.pk = p.workspace_pk
+            where w.name = ?1 and s.uuid in (select value from json_each(?2))
+            """
+            + _IN_ORDER,
+            (self._workspace, as_json(scope_ids)),
         )
         return [WordedScope(scope_of(row), row[11], row[12]) for row in rows]
 

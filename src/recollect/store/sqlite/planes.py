@@ -7,13 +7,12 @@ have changed since a process looked.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, TypeVar
-from zlib import crc32
 
 import msgspec
 import numpy as np
 
+from recollect.store.nearness import WORD_BITS, signs
 from recollect.store.sqlite.rows import as_json
 
 if TYPE_CHECKING:
@@ -31,33 +30,9 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
 
 _BLOCK_BITS = 10
-_WORD_BITS = 64
 _HEAD = np.dtype([("place", "<u2"), ("level", "u1"), ("last_turn", "<i4")])
-_ROUNDS = 2
 _SCANNED_AT_ONCE = 32_768
 _Number = TypeVar("_Number", bound=np.generic)
-
-
-def signs(vectors: Floats) -> NDArray[np.uint8]:
-    """Return the signs of vectors after a fixed rotation, eight to a byte; as many bytes a row as make whole words."""
-    rows, size = vectors.shape
-    padded = 1 << max(size - 1, _WORD_BITS - 1).bit_length()
-    turned = np.zeros((rows, padded), np.float32)
-    turned[:, :size] = vectors
-    for flips in _flips(padded):
-        turned *= flips
-        step = 1
-        while step < padded:
-            pairs = turned.reshape(rows, padded // (2 * step), 2, step)
-            turned = np.stack((pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]), axis=2).reshape(rows, padded)
-            step *= 2
-    return np.packbits(turned > 0, axis=1)
-
-
-@cache
-def _flips(size: int) -> list[Floats]:
-    """Return the signs that each round of the rotation flips; the same on every machine, for ever."""
-    return [np.array([1 - 2 * (crc32(f"{number}:{place}".encode()) & 1) for place in range(size)], np.float32) for number in range(_ROUNDS)]
 
 
 def pack(connection: Connection, model: str, numbers: Iterable[int]) -> None:
@@ -215,7 +190,7 @@ class Planes:
         if len(own):
             levels[known], turns[known] = self._levels[own], self._turns[own]
             distances = np.bitwise_count(self._words[:, own] ^ asked[:, None]).sum(axis=0, dtype=np.float64)
-            cosines[known] = np.cos(np.pi * distances / (len(asked) * _WORD_BITS))
+            cosines[known] = np.cos(np.pi * distances / (len(asked) * WORD_BITS))
         return Told(levels, turns, cosines)
 
     def _piece(self, numbers: Range, last_turn: int, levels: tuple[int, ...] | None) -> _Piece:

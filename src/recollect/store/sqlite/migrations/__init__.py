@@ -29,6 +29,7 @@ STEPS = (
     "spending",
     "analysing",
     "gathering",
+    "meaning",
 )
 
 
