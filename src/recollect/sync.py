@@ -5,6 +5,7 @@ Each method is the one of the same name, run to its end in the caller's thread.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from recollect import conversation as _conversation
@@ -13,7 +14,6 @@ from recollect import opening as _opening
 from recollect.running import runner
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
     from types import TracebackType
@@ -83,8 +83,8 @@ class Memory:
             raise
 
     def close(self) -> None:
-        """Let go of the store; what was acknowledged is safe."""
-        if not self._closed:
+        """Let go of the store; what was acknowledged is safe. In a forked process nothing is touched: it belongs to the other."""
+        if not self._closed and self._by.process == os.getpid():
             self._closed = True
             try:
                 self._by.run(self._of.close())

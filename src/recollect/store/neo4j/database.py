@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import random
 import re
 import uuid
@@ -28,6 +29,7 @@ from neo4j.exceptions import (
 )
 
 from recollect.errors import DamagedStoreError, RecollectError, StoreBusyError, StoreError, StoreUnavailableError
+from recollect.running import refuse_fork
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -96,6 +98,7 @@ class Database:
         self.queries = 0  # asked so far; each is one round trip, as are the beginning and the end of a transaction
         self.units = 0
         self._closed = False
+        self._process = os.getpid()
         self._retry_seconds = retry_seconds
         self._user = None if auth is None else auth[0]
         with self._translated():
@@ -111,6 +114,7 @@ class Database:
         self._bookmarks = AsyncGraphDatabase.bookmark_manager()  # in a cluster, what was written is seen by who wrote it
 
     def _session(self, access: str) -> neo4j.AsyncSession:
+        refuse_fork(self._process)
         if self._closed:
             msg = "the memory is closed: open it again"
             raise StoreUnavailableError(msg)
@@ -181,7 +185,8 @@ class Database:
 
         before = unit.queries
         patience = UNIT_SECONDS_MAX + self._retry_seconds + _SILENCE_SECONDS_MAX
-        async with asyncio.timeout(patience), self._session(neo4j.WRITE_ACCESS if writes else neo4j.READ_ACCESS) as session:
+        session = self._session(neo4j.WRITE_ACCESS if writes else neo4j.READ_ACCESS)
+        async with asyncio.timeout(patience), session:
             try:
                 return await (session.execute_write(body) if writes else session.execute_read(body))
             finally:

@@ -6,6 +6,7 @@ Units of work that wait for a lane at the same time may be handed on together, s
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from functools import partial
 from queue import SimpleQueue
@@ -15,6 +16,7 @@ import apsw
 
 from recollect.errors import StoreUnavailableError
 from recollect.limits import UNITS_TOGETHER_MAX
+from recollect.running import refuse_fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from recollect.store.sqlite.database import Connection
 
 _T = TypeVar("_T")
+_INHERITED: list[object] = []  # connections of the process that this one was forked from, kept, so that nobody closes them here
 
 
 class Outcome(NamedTuple):
@@ -60,14 +63,17 @@ class Lane:
         self._name = name
         self._together = together
         self._connection: Connection | None = None
-        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._in_use = threading.RLock()  # a signal may close the lane in the middle of its work
+        self._asking = threading.Lock()
         self._thread: threading.Thread | None = None
         self._asked: SimpleQueue[_Asked | None] = SimpleQueue()
         self._closing = self._closed = False
 
     def run(self, work: Callable[[Connection], _T]) -> _T:
         """Run in this thread."""
-        with self._lock:
+        refuse_fork(self._process)
+        with self._in_use:
             if self._closed:
                 raise _closed()
             if self._connection is None:
@@ -78,11 +84,7 @@ class Lane:
         """Run in the lane's own thread while the event loop goes on; a cancelled caller does not cancel the work."""
         import asyncio  # noqa: PLC0415  doors without an event loop never pay for one
 
-        if self._closing:
-            raise _closed()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
-            self._thread.start()
+        refuse_fork(self._process)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[_T] = loop.create_future()
 
@@ -93,15 +95,30 @@ class Lane:
                 else:
                     future.set_exception(outcome.error)
 
-        self._asked.put(_Asked(work, joins, partial(loop.call_soon_threadsafe, done)))
+        self._ask(_Asked(work, joins and self._together is not None, partial(loop.call_soon_threadsafe, done)))
         return await future
+
+    def _ask(self, asked: _Asked) -> None:
+        """Let the lane's thread do something, and let there be one."""
+        with self._asking:
+            if self._closing:
+                raise _closed()
+            if self._thread is None:
+                thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+                thread.start()
+                self._thread = thread
+            self._asked.put(asked)
 
     def _serve(self) -> None:
         """Do what is asked, in order, until asked for nothing."""
         for asked in self._waiting():
-            for one, outcome in zip(asked, self._outcomes(asked), strict=True):
-                with contextlib.suppress(RuntimeError):  # the loop that asked is gone; the work is done all the same
-                    one.answer(outcome)
+            self._answer(asked)
+            asked.clear()  # nor is what was asked for kept alive until the next asks
+
+    def _answer(self, asked: Sequence[_Asked]) -> None:
+        for one, outcome in zip(asked, self._outcomes(asked), strict=True):
+            with contextlib.suppress(RuntimeError):  # the loop that asked is gone; the work is done all the same
+                one.answer(outcome)
 
     def _waiting(self) -> Generator[list[_Asked]]:
         """Yield what was asked for, in order: those that join and wait at the same time together, the others one by one."""
@@ -118,23 +135,27 @@ class Lane:
                 asked.append(following)
                 following = None
             yield asked
-            del asked  # nor is what was asked for kept alive until the next asks
             following = following or self._asked.get()
 
-    def _outcomes(self, asked: list[_Asked]) -> list[Outcome]:
+    def _outcomes(self, asked: Sequence[_Asked]) -> list[Outcome]:
         together = self._together
-        if len(asked) == 1 or together is None:
+        if together is None or not asked[0].joins:
             return [attempted(lambda: self.run(asked[0].work))]
         ended = attempted(lambda: self.run(lambda connection: together(connection, [one.work for one in asked])))
         return ended.result if ended.error is None else [ended] * len(asked)
 
     def close(self) -> None:
-        """Finish what was begun, then close."""
-        self._closing = True
+        """Finish what was begun, then close; in a forked process nothing is touched, since all of it belongs to the other."""
+        if os.getpid() != self._process:
+            _INHERITED.append(self._connection)
+            return
+        with self._asking:
+            is_first, self._closing = not self._closing, True
+            if self._thread is not None and is_first:
+                self._asked.put(None)
         if self._thread is not None:
-            self._asked.put(None)
             self._thread.join()
-        with self._lock:
+        with self._in_use:
             self._closed = True
             if self._connection is not None:
                 with contextlib.suppress(apsw.BusyError):
