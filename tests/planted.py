@@ -49,5 +49,6 @@ PLANTED: dict[str, tuple[str, str]] = {
     "pulumi-api-token": _planted("up with {} here", "pu" + "l-" + _HEX + "01234567"),
     "planetscale-password": _planted("connect with {} here", "pscale" + "_pw_" + _A),
     "new-relic-user-api-key": _planted("new-relic key = '{}'", "NR" + "AK-" + "0F1E2D3C4B5A69788796A5B4C3D"),
+    "recollect-token": _planted("ask with {} here", "rc" + "l_" + (_A * 2)[:43]),
     "generic-api-key": _planted('client_api_key = "{}"', "q7w8e9r0t1y2u3i4o5p6a7s8"),
 }

@@ -57,8 +57,14 @@ _HARMLESS = (
     r"|[\pL' ,.!?:]*\b(?:password|required|enter|invalid|must|your|secret|token|please|missing|wrong|forgot)\b[\pL' ,.!?:]*)$"
 )
 _GENERIC = "generic-api-key"
-_NO_GENERIC_SECRET = (r"^[A-Za-z_]\w*(?:[./][A-Za-z_]\w*)+$",)
+_NO_GENERIC_SECRET = (r"^[A-Za-z_]\w*(?:[./][A-Za-z_]\w*)+$", r"^[A-Za-z]+(?:_[A-Za-z]+)+_?[0-9]{0,2}$", r"^[A-Za-z]\w*=[A-Za-z_.]*$")
 _NO_GENERIC_MATCH = (r"(?i)^['\"]?key['\"]?[\s]*[=:]",)  # a bare `key` is a dictionary's or a component's, not an API's
+
+# where the rules of the library end: they were written for files, in which a secret stands between quotes or alone; in a sentence, a path
+# or a call anything may follow it. What is known only by a name beside it is a call or a place when what follows goes on.
+_LIBRARY_END = r"""(?:[\x60'"\s;]|\\[nr]|$)"""
+_END = r"(?:[^A-Za-z0-9]|$)"
+_ENDS = {"hashicorp-tf-password": _LIBRARY_END, _GENERIC: r"(?:[^\w(\[./:+=@-]|$)"}
 
 FIRST_GROUP = -1  # gitleaks' way: the secret is the first group that took part, else everything
 
@@ -99,6 +105,7 @@ OWN_RULES = (
         group=1,
         allowed=(_HARMLESS,),
     ),
+    SecretRule(kind="recollect-token", regex=r"\brcl_[A-Za-z0-9_-]{40,64}", keywords=("rcl_",)),
 )
 
 # what has no shape of its own and is known only by the name it is assigned to; last, so that a better name wins
@@ -153,7 +160,7 @@ def _library_rule(rule: dict[str, Any], shared: tuple[str, ...]) -> SecretRule:
         stop_words += listed.get("stopwords", ())
     return SecretRule(
         kind=rule["id"],
-        regex=rule["regex"],
+        regex=rule["regex"].replace(_LIBRARY_END, _ENDS.get(rule["id"], _END)),
         keywords=tuple(word.lower() for word in rule.get("keywords", ())),
         group=rule.get("secretGroup", FIRST_GROUP),
         entropy_min=float(rule.get("entropy", 0.0)),

@@ -22,6 +22,21 @@ def test_a_planted_secret_is_removed_and_its_kind_named(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "after", [".", ",", ")", "]", "}", ":", "<", ">", "?", "!", "|", "*", "/", "\\", ".py", ", and", "…", "-old", "&x=1"]
+)
+@pytest.mark.parametrize("kind", sorted(set(PLANTED) - {"private-key-block", "generic-api-key", "slack-webhook-url", "url-password"}))
+def test_a_secret_in_a_sentence_a_path_or_a_call_is_removed_whatever_follows_it(kind: str, after: str) -> None:
+    text, secret = PLANTED[kind]
+    assert secret not in default_redactor().redact(text.replace(secret, secret + after)), after
+
+
+@pytest.mark.parametrize("text", ["the api_key is: {}, as before", "login(api_key={})", "[api_key = {}]", "{{api_key: {}}}"])
+def test_a_key_that_only_its_name_tells_is_removed_from_sentences_and_calls(text: str) -> None:
+    _, secret = PLANTED["generic-api-key"]
+    assert secret not in default_redactor().redact(text.format(secret))
+
+
+@pytest.mark.parametrize(
     ("text", "secret"),
     [
         ('{"password": "it\'s-my-Secr3t"}', "my-Secr3t"),
@@ -83,6 +98,9 @@ def test_an_assigned_secret_is_removed_whole(text: str, secret: str) -> None:
         "MAX_TOKEN=4096",
         'key = "Europe/Dublin"',
         '<Foo key="item-1a2b3c4d5e">',
+        "sorted(names, sort_key=by_name_then_date2)",
+        "cache_key=build_cache_key_v2(request, user)",
+        "the primary key, then (foreign_key=users_accounts_id)",
         "",
     ],
 )
