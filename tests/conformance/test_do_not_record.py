@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from recollect.clock import ManualClock
-from recollect.errors import InputError, NotAllowedError
+from recollect.errors import InputError, NotAllowedError, NotFoundError
 from recollect.memory import Memory
 from tests.kit import OpenMemory, configured, said
 from tests.left import places_of, said_in
@@ -292,6 +292,34 @@ async def test_only_the_turn_that_is_marked_is_left_out_of_a_history_however_oft
     await conversation.record(messages=said(*texts, "fourth"))
     assert [turn.user for turn in await conversation.turns()] == ["first", "third", "fourth"]
     assert left(memory) == []
+
+
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize("earlier", [[], ["first", "one"]])
+async def test_a_request_that_is_sent_again_with_the_marker_goes_with_what_it_had_said(
+    memory: Memory, earlier: list[str], replace: bool
+) -> None:
+    conversation = await memory.create_conversation(project="shop", external_id="c1")
+    if earlier:
+        await memory.record(payload(*earlier, request_id="r1"))
+    await memory.record(payload(*earlier, WORD, f"secret {WORD}", request_id="r2"))
+    assert left(memory) != []
+    answer = await memory.record(payload(*earlier, f"{WORD} {MARKER}", f"secret {WORD}", request_id="r2"), replace=replace)
+    assert answer.status == "skipped"
+    assert left(memory) == []
+    assert (await memory.verify()).status == "intact"
+    if earlier:
+        assert [turn.user for turn in await conversation.turns()] == ["first"]
+
+
+async def test_a_request_under_way_that_is_sent_whole_with_the_marker_does_not_come_back(memory: Memory) -> None:
+    await memory.requests.start("r1", {"project_id": "shop", "chat_meta": {"chat_id": "c1"}})
+    await memory.requests.add("r1", "messages", message(0, WORD))
+    whole = {**payload(f"{WORD} {MARKER}", request_id="r1"), "project_id": "shop", "chat_meta": {"chat_id": "c1"}}
+    assert (await memory.record(whole)).status == "skipped"
+    assert left(memory) == []
+    with pytest.raises(NotFoundError):
+        await memory.requests.add("r1", "messages", message(1, WORD))
 
 
 async def test_a_request_of_several_turns_keeps_those_that_are_not_marked(memory: Memory) -> None:

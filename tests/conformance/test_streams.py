@@ -182,13 +182,65 @@ async def test_a_piece_that_cannot_be_read_is_refused_and_changes_nothing(memory
 
 async def test_a_piece_that_is_refused_does_not_stand_in_the_way_of_those_that_follow(memory: Memory) -> None:
     await stream(memory, "a", [says(0, "one"), says(1, "answer one")])
-    await stream(memory, "b", [says(0, "two"), says(1, "answer two")])
-    with pytest.raises(ConflictError, match="grow from 1 to 2"):
-        await memory.requests.add("a", *says(2, "a second turn before a later request"))
+    with pytest.raises(InputError):
+        await memory.requests.add("a", "messages", {"messages": 7})
     await memory.requests.add("a", "checkpoints", {"checkpoints": [{"git_hash": "ae09"}]})
     await memory.requests.finalize("a")
     turn = await turn_of(memory, "a")
     assert (turn.status, turn.user, len(turn.checkpoints)) == ("complete", "one", 1)
+
+
+async def places(memory: Memory) -> list[tuple[int, list[tuple[int, str | None]]]]:
+    """Return the turns of the only conversation by index, each with its messages by sequence."""
+    conversation = await memory.load_conversation((await memory.list_conversations())[0].id)
+    return [(turn.index, [(one.sequence, one.content) for one in turn.messages]) for turn in await conversation.turns()]
+
+
+async def test_a_request_may_grow_by_a_turn_while_a_later_one_is_under_way(memory: Memory) -> None:
+    await stream(memory, "a", [says(0, "one"), says(1, "answer one")])
+    await stream(memory, "b", [says(0, "two"), says(1, "answer two")])
+    await memory.requests.add("a", *says(2, "three"))
+    await memory.requests.add("a", *says(3, "answer three"))
+    await memory.requests.add("b", *says(2, "and more", "assistant"))
+    for request_id in ("a", "b"):
+        await memory.requests.finalize(request_id)
+    assert await places(memory) == [
+        (0, [(0, "one"), (1, "answer one")]),
+        (1, [(2, "two"), (3, "answer two"), (4, "and more")]),
+        (2, [(5, "three"), (6, "answer three")]),
+    ]
+    assert [turn.user for turn in await turns_of(memory, "a")] == ["one", "three"]
+    assert (await memory.verify()).status == "intact"
+
+
+async def test_a_history_that_was_cut_can_grow_again(memory: Memory) -> None:
+    await stream(memory, "r", [says(0, "one"), says(1, "answer one"), says(2, "two"), says(3, "answer two")])
+    for _ in range(2):
+        await memory.requests.add("r", "messages", {"truncate_from": 2})
+        await memory.requests.add("r", *says(2, "two, edited"))
+        await memory.requests.add("r", *says(3, "another answer"))
+    assert await places(memory) == [(0, [(0, "one"), (1, "answer one")]), (1, [(2, "two, edited"), (3, "another answer")])]
+
+
+async def test_a_request_can_grow_when_the_one_behind_it_was_deleted(memory: Memory) -> None:
+    await stream(memory, "a", [says(0, "one"), says(1, "answer one")])
+    await stream(memory, "b", [says(0, "two"), says(1, "answer two")])
+    await memory.requests.delete("b")
+    await memory.requests.add("a", *says(2, "three"))
+    assert [turn.user for turn in await turns_of(memory, "a")] == ["one", "three"]
+
+
+async def test_a_whole_request_may_come_again_with_fewer_turns_and_with_more(memory: Memory) -> None:
+    def whole(*texts: str) -> dict[str, Any]:
+        roles = ("user", "assistant")
+        return {**HEAD, "request_id": "r", "messages": [{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)]}
+
+    for texts in (("one", "1", "two", "2"), ("one", "1"), ("one", "1", "two", "2, again"), ("one", "1, longer", "two", "2", "three")):
+        await memory.record(whole(*texts), replace=True)
+        said = [text for _, messages in await places(memory) for _, text in messages]
+        assert said == list(texts)
+        assert [index for index, _ in await places(memory)] == list(range((len(texts) + 1) // 2))
+    assert (await memory.verify()).status == "intact"
 
 
 # In any order

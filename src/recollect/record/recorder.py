@@ -22,6 +22,7 @@ from recollect.policies import KEEPS_ALL, Policy, is_marked, policy_of
 from recollect.record.history import History
 from recollect.record.shapes import MovedError, Result, Telling
 from recollect.store.shapes import Draft, Recording, TurnRange
+from recollect.store.traced import TraceScope
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -74,6 +75,8 @@ class Recorder:
 
     async def append(self, conversation_id: str, turns: Sequence[Turn], *, request_id: str | None = None, replace: bool = False) -> Result:
         """Record turns after the last one; those of a request that is known are recognised or replaced."""
+        if request_id is not None and any(is_marked(turn) for turn in turns):
+            await self._forget(conversation_id, request_id)
         kept, policy = await self._kept(conversation_id, turns)
         if not kept:
             return await self._skipped(conversation_id, turns)
@@ -138,6 +141,15 @@ class Recorder:
         except NotFoundError:  # a conversation that was begun while recording was off
             placed = tuple(place_turns(list(turns), Head(conversation_id=conversation_id)))
         return Result(conversation_id=conversation_id, status="skipped", turns=placed)
+
+    async def _forget(self, conversation_id: str, request_id: str) -> None:
+        """Remove what was recorded of a request that is not to be recorded after all, from the disk, too."""
+        found = await self._store.trace.request(self._workspace, TraceScope(), [request_id])
+        known = await self._store.turns.by_id(self._workspace, [turn_id for turn_id, _ in found])
+        if gone := [turn.id for turn in known if turn.conversation_id == conversation_id]:
+            await self._store.requests.let_go(self._workspace, request_id, self._clock.now())
+            await self._store.turns.remove(self._workspace, gone)
+            await self._store.erase()
 
     async def write(self, conversation_id: str, recording: Recording) -> Result:
         """Record turns at the end of a conversation, or in the place of those of their request; `MovedError` when that is elsewhere."""
@@ -205,6 +217,8 @@ class Recorder:
         A conversation that is missing is begun in the project, if one is given. With a step nothing is written unless the
         request is where that goes on from, which is an `OvertakenError`.
         """
+        if request_id is not None and is_marked(turns[-1]):
+            await self._forget(conversation.id, request_id)
         if all(is_marked(turn) for turn in turns):
             return await self._skipped(conversation.id, turns)
         if project is not None and not self._comes_alone(turns):

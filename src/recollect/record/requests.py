@@ -187,7 +187,7 @@ class OpenRequests:
         """Record the last state of a request, and let go of its sketch."""
         if known.is_skipped:
             recorded = await self._drop(known)
-            await self._let_go(known.sketch.request_id)
+            await self._store.requests.let_go(self._workspace, known.sketch.request_id, self._clock.now())
         elif await self._takes(info := await self._info(known.conversation_id)):
             recorded = await self._last_state(known, status, info)
         else:
@@ -229,7 +229,7 @@ class OpenRequests:
                 msg = f"request {own_id!r} is recorded in {len(owners)} conversations: say which one is meant"
                 raise ConflictError(msg)
             if is_open:
-                await self._let_go(own_id)
+                await self._store.requests.let_go(self._workspace, own_id, self._clock.now())
                 self._skipped.pop(own_id, None)
                 turns = await self._held(own_id, owner)  # from now on nothing comes to it any more
             await self._store.turns.remove(self._workspace, [turn.id for turn in turns])
@@ -318,12 +318,6 @@ class OpenRequests:
         """Write a sketch in the place of the one it was made from; `OvertakenError` when that is not there any more."""
         step = self._step_to(known.sketch.request_id, known.conversation_id, known, sketch)
         await self._store.requests.step(self._workspace, step, self._clock.now())
-
-    async def _let_go(self, request_id: str) -> None:
-        """Delete a sketch, however it is by now."""
-        while (known := await self._known(request_id)) is not None and known.text is not None:
-            with suppress(OvertakenError):
-                await self._step(known, None)
 
     async def _drop(self, known: _Known) -> Recorded:
         """Forget a request that is not to be recorded, but for the fact that it began."""

@@ -51,14 +51,24 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     cut_sequence: int = 0
 
 
+class Shift(msgspec.Struct, frozen=True):
+    """The sequences of all messages after a turn, moved by so many."""
+
+    after: int
+    by: int
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to carry out, in this order: remove turns, move the sequences after an index by so many, insert turns."""
+    """What to carry out, in this order: remove turns, move sequences, insert turns.
+
+    With `ends_sooner` the conversation goes on right after its last turn, since those behind it went with what they said.
+    """
 
     status: Literal["created", "unchanged", "replaced", "moved", "skipped"]
     remove_ids: tuple[str, ...] = ()
     truncate_from: int | None = None
-    shift_after: int | None = None
-    shift_by: int = 0
+    shifts: tuple[Shift, ...] = ()
+    ends_sooner: bool = False
     insert: tuple[Turn, ...] = ()
 
 
@@ -77,7 +87,7 @@ def plan(situation: Situation, recording: Recording) -> Plan:
     if recording.truncate_from is not None and recording.truncate_from < head.next_index:
         _refuse_shared(situation, recording.truncate_from)
         head = _replace(head, next_index=recording.truncate_from, next_sequence=situation.cut_sequence)
-        return Plan(status="replaced", truncate_from=recording.truncate_from, insert=tuple(place_turns(turns, head)))
+        return Plan(status="replaced", truncate_from=recording.truncate_from, ends_sooner=True, insert=tuple(place_turns(turns, head)))
     return Plan(status="created", insert=tuple(place_turns(turns, head)))
 
 
@@ -96,36 +106,40 @@ def _plan_known(situation: Situation, recording: Recording, turns: list[Turn]) -
     head = situation.head
     here = [turn for turn in situation.known if turn.conversation_id == head.conversation_id]
     known = here or [turn for turn in situation.known if turn.conversation_id == situation.known[0].conversation_id]
-    elsewhere = None if here else known[0]
-    if elsewhere is not None:
-        there = place_turns(turns, Head(conversation_id=elsewhere.conversation_id, next_index=known[0].index))
-        if [turn.content_hash for turn in there] == [turn.content_hash for turn in known]:
-            return Plan(status="unchanged", insert=tuple(there))
-        msg = (
-            f"request {recording.request_id!r} is recorded in conversation {elsewhere.conversation_id}: send it there, or under another id"
-        )
-        raise ConflictError(msg)
-    first, sequence = known[0].index, known[0].sequence
-    is_last = known[-1].index == head.next_index - 1
-    placed = place_turns(turns, Head(conversation_id=head.conversation_id, next_index=first, next_sequence=sequence))
+    owner = known[0].conversation_id
+    placed, shifts = _in_place(turns, known, head if here else Head(conversation_id=owner))
     if [turn.content_hash for turn in placed] == [turn.content_hash for turn in known]:
         return Plan(status="unchanged", insert=tuple(placed))
+    if not here:
+        msg = f"request {recording.request_id!r} is recorded in conversation {owner}: send it there, or under another id"
+        raise ConflictError(msg)
     if not recording.replace:
         msg = f"request {recording.request_id!r} is already recorded with other content: send it with replace, or under another id"
         raise ConflictError(msg)
-    _refuse_shared(situation, first)
-    if len(placed) > len(known) and not is_last:
-        grown = f"would grow from {len(known)} to {len(placed)} turns"
-        msg = f"request {recording.request_id!r} {grown} before later ones: replace the history from turn {first} on"
-        raise ConflictError(msg)
-    grown_by = sum(len(turn.messages) for turn in placed) - sum(turn.message_count for turn in known)
+    _refuse_shared(situation, known[0].index)
     return Plan(
         status="replaced",
         remove_ids=tuple(turn.id for turn in known),
-        shift_after=known[-1].index if grown_by else None,
-        shift_by=grown_by,
+        shifts=shifts,
+        ends_sooner=len(placed) < len(known) and known[-1].index == head.next_index - 1,
         insert=tuple(placed),
     )
+
+
+def _in_place(turns: list[Turn], known: list[KnownTurn], head: Head) -> tuple[list[Turn], tuple[Shift, ...]]:
+    """Place turns of a request where its known ones stand, and those that are new after everything else, as they came."""
+    placed: list[Turn] = []
+    shifts: list[Shift] = []
+    moved = 0
+    for n, standing in enumerate(known):
+        here = turns[n : n + 1]
+        placed += [place_turn(turn, head.conversation_id, standing.index, standing.sequence + moved) for turn in here]
+        by = sum(len(turn.messages) for turn in here) - standing.message_count
+        if by:
+            shifts.append(Shift(standing.index, by))
+            moved += by
+    after = _replace(head, next_sequence=head.next_sequence + moved)
+    return [*placed, *place_turns(turns[len(known) :], after)], tuple(shifts)
 
 
 def _refuse_shared(situation: Situation, first: int) -> None:

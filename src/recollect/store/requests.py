@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recollect.store.removal import drop_empty
-from recollect.store.shapes import OvertakenError
+from recollect.store.shapes import OvertakenError, Step
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.store.protocol import Engine, Transaction
-    from recollect.store.shapes import Step
 
 
 class Requests:
@@ -32,6 +31,10 @@ class Requests:
         With the last step of a request of which nothing was to be recorded its conversation goes, unless there is more in it.
         """
         await self._engine.write(workspace, lambda transaction: _step(transaction, step, at))
+
+    async def let_go(self, workspace: str, request_id: str, at: datetime) -> None:
+        """Take the last step of a request, wherever it is by now; nothing happens when there is none."""
+        await self._engine.write(workspace, lambda transaction: _let_go(transaction, request_id, at))
 
     async def idle(self, workspace: str, before: datetime) -> list[str]:
         """Return the requests to which nothing came since a moment, the oldest first."""
@@ -70,3 +73,12 @@ async def take_step(transaction: Transaction, step: Step | None, at: datetime) -
 async def _step(transaction: Transaction, step: Step, at: datetime) -> None:
     await check_step(transaction, step)
     await take_step(transaction, step, at)
+
+
+async def _let_go(transaction: Transaction, request_id: str, at: datetime) -> None:
+    owner = await transaction.requests.owner(request_id)
+    if owner is None:
+        return
+    await transaction.conversations.held(owner)  # from here on nobody else takes a step
+    was = await transaction.requests.get(request_id)
+    await take_step(transaction, Step(request_id=request_id, conversation_id=owner, was=was, now=None), at)

@@ -166,11 +166,11 @@ async def _written(
     gone = [turn_id for turn_id in (*decided.remove_ids, *cut) if turn_id not in kept]
     if gone:
         await transaction.turns.delete(gone)
-    if decided.shift_after is not None:
-        await transaction.turns.shift(conversation_id, decided.shift_after, decided.shift_by)
+    for shift in decided.shifts:
+        await transaction.turns.shift(conversation_id, shift.after, shift.by)
     await transaction.turns.insert(conversation_id, turns, None)
     held = _touched(await existing(transaction, workspace, conversation_id), at)
-    held = held if decided.truncate_from is None else _replace(held, next_index=0, next_sequence=0)
+    held = _replace(held, next_index=0, next_sequence=0) if decided.ends_sooner else held
     await counted_anew(transaction, held, min((turn.index for turn in decided.insert), default=0))
 
 
