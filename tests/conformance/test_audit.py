@@ -102,6 +102,41 @@ async def test_a_line_that_nobody_changed_is_nobodys(shop: Memory) -> None:
     assert (await shop.why("src/nobody.py", project="shop")).changes == ()
 
 
+async def test_a_line_that_no_kept_change_added_is_not_its_own(memory: Memory) -> None:
+    diff = "@@ -0,0 +1,3 @@\n+def f():\n+    value = 1\n+    }\n"
+    changes = [{"file_path": "a.py", "change_type": "created", "diff": diff, "line_start": 1, "line_end": 3}]
+    await memory.record({"project_id": "p", "request_id": "r1", "messages": said("make it", "done"), "code_changes": changes})
+    lines = enumerate(("import os", "    value = 1", "    }"), 1)
+    told = [await memory.why("a.py", line, line_text=text, project="p") for line, text in lines]
+    assert [(one.found_by, len(one.changes)) for one in told] == [(None, 0), ("content", 1), ("range", 1)]
+
+
+async def test_changes_of_one_conversation_come_in_its_own_order_whatever_the_clock_said(memory: Memory) -> None:
+    for n, day in enumerate((9, 8, 10)):
+        changes = [{"file_path": "a.py", "lines_added": n}]
+        await memory.record(
+            {
+                "project_id": "p", "request_id": f"r{n}", "chat_meta": {"chat_id": "c1"}, "timestamp": f"2026-02-{day:02}T00:00:00Z",
+                "messages": said(f"change {n}", "done"), "code_changes": changes,
+            }
+        )  # fmt: skip
+    assert requests_of(await memory.why("a.py", project="p")) == ["r2", "r1", "r0"]
+
+
+async def test_a_file_by_its_whole_path_and_by_its_end_is_one_file_where_the_snapshots_tell_the_folder(memory: Memory) -> None:
+    chunk = {"file_name": "/w/a.py", "file_action": "edit", "line1": 1, "line2": 1, "lines_remove": "", "lines_add": "x = 1\n"}
+    messages = [
+        {"role": "user", "content": "Create tests", "checkpoints": [{"workspace_folder": "/w", "commit_hash": "ae09"}]},
+        {"role": "context_file", "content": json.dumps([{"file_name": "a.py", "file_content": "", "line1": 1, "line2": 39}])},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "t2", "function": {"name": "patch", "arguments": "{}"}}]},
+        {"role": "diff", "tool_call_id": "t2", "content": json.dumps([chunk])},
+    ]
+    await memory.record({"project_id": "p", "request_id": "r1", "messages": messages})
+    (reason,) = (await memory.why("a.py", project="p")).changes
+    assert [one.file_path for one in reason.context_files] == ["a.py"]
+    assert (await memory.file_usage("a.py", project="p")).followed_by_changes
+
+
 async def test_the_text_of_a_line_is_read_from_the_file_where_the_directory_is_at_hand(memory: Memory, tmp_path: Path) -> None:
     conversation = await memory.create_conversation(tmp_path)
     secret_line, secret = PLANTED["assigned-secret"]

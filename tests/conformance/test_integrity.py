@@ -45,6 +45,20 @@ async def test_what_is_too_big_is_cut_with_a_mark_and_keeps_its_hash_and_size(me
     assert (await memory.verify(message.id, long)).status == "matches"
 
 
+async def test_what_nobody_told_is_unknown(memory: Memory) -> None:
+    call = {"tool_call_id": "t1", "tool_name": "ls", "status": "success"}
+    told = {"tool_call_id": "t2", "tool_name": "cat", "arguments": {"path": "a.py", "n": 1}, "result": ""}
+    recorded = await memory.record({"project_id": "p", "messages": [{"role": "user", "content": "look"}], "tool_calls": [call, told]})
+    (turn,) = await memory.store.turns.by_id(memory.workspace, list(recorded.turn_ids))
+    silent, spoken = turn.tool_calls
+    for content in ("a.py b.py", "x"):
+        assert (await memory.verify(silent.id, content)).status == "unknown"
+    assert (await memory.verify(spoken.id, "")).status == "matches"
+    assert (await memory.verify(spoken.id, '{"n": 1,  "path": "a.py"}')).status == "matches"
+    assert (await memory.verify(spoken.id, '{"path": "b.py"}')).status == "differs"
+    assert (await memory.verify()).status == "intact"
+
+
 async def test_verify_redacts_first_and_tells_matching_from_differing(memory: Memory) -> None:
     conversation = await memory.create_conversation(project="p")
     secret = "the key is password=hunter2hunter2"

@@ -148,6 +148,8 @@ async def test_a_request_is_finalized_once_and_then_takes_nothing_more(memory: M
     assert (await turn_of(memory)).status == "failed"
     with pytest.raises(ConflictError, match="is finalized"):
         await memory.requests.add("r", *says(2, "and more"))
+    with pytest.raises(ConflictError, match="is finalized"):
+        await memory.requests.add("r", "messages", {"truncate_from": 0})
     with pytest.raises(ConflictError, match="is recorded already"):
         await memory.requests.start("r", HEAD)
 
@@ -241,6 +243,46 @@ async def test_a_whole_request_may_come_again_with_fewer_turns_and_with_more(mem
         assert said == list(texts)
         assert [index for index, _ in await places(memory)] == list(range((len(texts) + 1) // 2))
     assert (await memory.verify()).status == "intact"
+
+
+async def test_a_piece_that_comes_once_more_after_its_request_was_closed_changes_nothing(memory: Memory) -> None:
+    pieces: list[Sent] = [
+        says(0, "Fix login"),
+        says(1, "I look"),
+        ("context", {"context_files": [{"file_path": "a.py", "usefulness": 0.9}]}),
+        ("tool-calls", {"tool_calls": [{"id": "t1", "name": "cat", "arguments": {"paths": "a.py"}, "message_sequence": 1}]}),
+        ("tool-results", {"tool_results": [{"tool_call_id": "t1", "content": "x = 1", "success": True, "duration_ms": 4}]}),
+        ("code-changes", {"code_changes": [{"file_path": "a.py", "tool_call_id": "t1", "lines_added": 3}]}),
+        ("checkpoints", {"checkpoints": [{"git_hash": "ae09"}]}),
+        ("model-response", {"model": "m", "finish_reason": "stop"}),
+    ]
+    await stream(memory, "r", pieces)
+    closed = await memory.requests.finalize("r")
+    before = await turn_of(memory)
+    for piece, body in pieces:
+        again = await memory.requests.add("r", piece, body)
+        assert (again.status, again.turn_ids) == ("unchanged", closed.turn_ids), piece
+    others: list[Sent] = [
+        says(1, "I look elsewhere"),
+        ("context", {"context_files": [{"file_path": "b.py"}]}),
+        ("tool-results", {"tool_results": [{"tool_call_id": "t1", "content": "x = 2"}]}),
+        ("tool-calls", {"tool_calls": [{"id": "t2", "name": "cat"}]}),
+        ("checkpoints", {"checkpoints": [{"git_hash": "ae10"}]}),
+        ("model-response", {"model": "other"}),
+    ]
+    for piece, body in others:
+        with pytest.raises(ConflictError, match="is finalized"):
+            await memory.requests.add("r", piece, body)
+    assert told(await turn_of(memory)) == told(before)
+
+
+async def test_a_piece_notes_what_could_not_be_read_of_it_and_of_no_other(memory: Memory) -> None:
+    await memory.requests.start("r", HEAD)
+    assert (await memory.requests.add("r", *says(0, "Fix login"))).notes == {}
+    strange = await memory.requests.add("r", "context", {"context_files": [{"line_start": 3}, {"file_path": "a.py", "usefulness": "much"}]})
+    assert strange.notes == {"context_files_unreadable": 1, "usefulness_unreadable": 1}
+    assert (await memory.requests.add("r", "messages", {"foo": 1})).notes == {"unknown_roles": 1}
+    assert (await memory.requests.add("r", "checkpoints", {"checkpoints": [{"git_hash": "ae09"}]})).notes == {}
 
 
 # In any order

@@ -14,6 +14,7 @@ import msgspec
 from recollect.capture.definitions import is_comment, language_of, nearest_definition
 from recollect.capture.diffs import FileDiff, edit_hunk, parse_diff, render
 from recollect.capture.edits import edits_of_call, is_editing, line_number, whole_file
+from recollect.capture.paths import Place
 from recollect.identity import content_hash
 from recollect.limits import DIFF_CHARS_MAX, PATH_CHARS_MAX, SUMMARY_CHARS_MAX
 from recollect.model import CodeChange
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.capture.diffs import ChangeType, Hunk
-    from recollect.capture.paths import Place
 
 CHANGES_PER_CALL_MAX = 500
 HIGH_LINES_MIN = 101
@@ -37,6 +37,12 @@ _NESTED_TEXTS_MAX = 2
 _BESIDE_CHARS_MIN = 20
 _BRACKETS = str.maketrans("()", "[]")  # where a parenthesis was cut off
 _ACTIONS: dict[str, ChangeType] = {"add": "created", "remove": "deleted", "rename": "renamed", "edit": "updated"}
+CHANGE_TYPES: dict[str, ChangeType] = {  # what senders call them
+    "add": "created", "added": "created", "create": "created", "new": "created",
+    "remove": "deleted", "removed": "deleted", "delete": "deleted",
+    "rename": "renamed", "move": "renamed", "moved": "renamed",
+    "edit": "updated", "edited": "updated", "update": "updated", "modify": "updated", "modified": "updated", "change": "updated",
+}  # fmt: skip
 _VERBS = {"created": "created", "deleted": "deleted", "renamed": "renamed"}
 _CUT = re.compile(re.escape(MARK).replace(r"\{shown\}", r"(\d{1,12})").replace(r"\{total\}", r"\d{1,12}"))
 
@@ -85,19 +91,27 @@ def changes_of_chunks(chunks: object, place: Place, *, tool_call_id: str | None,
     return _changes(_diffs_of_chunks(chunks), place, CodeChange(file_path="", tool_call_id=tool_call_id, timestamp=time))
 
 
-def completed(change: CodeChange) -> CodeChange:
+def completed(change: CodeChange, place: Place | None = None, *, is_kind_told: bool = True) -> CodeChange:
     """Return a change with what its sender left out and its diff tells: counts, lines, function, hashes, language, severity, summary.
 
-    A diff that was cut before it came here tells no counts, hashes or last line; one that is too long is cut here, after it was counted.
+    What was done to the file, and where it was before, is taken from the diff where the sender did not tell it. A diff that was cut
+    before it came here tells no counts, hashes or last line; one that is too long is cut here, after it was counted.
     """
     text = change.diff if isinstance(change.diff, str) else ""
     diffs = parse_diff(text)
     own = [diff for diff in diffs if _is_same_file(diff.path, change.file_path)] or diffs
     if not own:
         return _filled(change, None)
+    if not is_kind_told:
+        change = _replace(change, change_type=next((diff.change_type for diff in own if diff.change_type != "updated"), "updated"))
+    before = next((diff.renamed_from for diff in own if diff.renamed_from), None)
+    before = _located(before, place or Place()) or None if before else None
+    said = change.change_summary
+    if before and said and change.change_type == "renamed" and not said.startswith(RENAMED):
+        change = _replace(change, change_summary=rename_summary(before, said))
     merged = FileDiff(
         path=change.file_path,
-        renamed_from=next((diff.renamed_from for diff in own if diff.renamed_from), None),
+        renamed_from=before,
         hunks=tuple(hunk for diff in own for hunk in diff.hunks),
         before_known=all(diff.before_known for diff in own),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from recollect.capture.changes import completed, rename_summary
+from recollect.capture.changes import CHANGE_TYPES, completed, rename_summary
 from recollect.capture.shapes import as_float, as_id, as_int, as_text
 from recollect.identity import content_hash
 from recollect.limits import NAME_CHARS_MAX, PATH_CHARS_MAX, SUMMARY_CHARS_MAX, SYMBOLS_MAX
@@ -63,26 +63,37 @@ def read_change(item: dict[str, Any], time: datetime | None, reading: Reading) -
         summary = rename_summary(located, summary or "")
     elif summary:
         summary = shorten(summary, SUMMARY_CHARS_MAX)
+    told = (short_name(item.get("change_type")) or "").lower()
+    kind = CHANGE_TYPES.get(told, told) or ("renamed" if before else None)
     change = CodeChange(
         file_path=path,
-        change_type=short_name(item.get("change_type")) or ("renamed" if before else "updated"),
+        change_type=kind or "updated",
         change_summary=summary,
         git_commit=short_name(item.get("git_commit")),
         line_start=as_int(item.get("line_start")),
         line_end=as_int(item.get("line_end")),
         function_name=short_name(item.get("function_name")),
-        lines_added=as_int(item.get("lines_added")),
-        lines_removed=as_int(item.get("lines_removed")),
+        lines_added=_count(item, "lines_added", reading),
+        lines_removed=_count(item, "lines_removed", reading),
         code_before_hash=short_name(item.get("code_before_hash")),
         code_after_hash=short_name(item.get("code_after_hash")),
         diff=diff,
-        severity=short_name(item.get("severity")),
+        severity=(short_name(item.get("severity")) or "").lower() or None,
         language=short_name(item.get("language")),
         tool_call_id=short_name(item.get("tool_call_id")),
         diff_chunk_id=short_name(item.get("diff_chunk_id")),
         timestamp=reading.time(item.get("timestamp")) or time,
     )
-    return completed(change)
+    return completed(change, reading.place, is_kind_told=kind is not None)
+
+
+def _count(item: dict[str, Any], name: str, reading: Reading) -> int | None:
+    """Read how many there were; fewer than none is unknown."""
+    count = as_int(item.get(name))
+    if count is None or count >= 0:
+        return count
+    reading.notes[f"{name}_unreadable"] += 1
+    return None
 
 
 def read_checkpoint(given: object, time: datetime | None, reading: Reading) -> Checkpoint | None:

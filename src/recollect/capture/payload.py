@@ -5,13 +5,14 @@ Everything is optional but the messages; what cannot be read is left out and not
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
 from recollect.capture.clean import Cleaner
 from recollect.capture.parts import read_change, read_checkpoint, read_context_file, short_name
-from recollect.capture.paths import place_of
+from recollect.capture.paths import Place, place_of
 from recollect.capture.reading import Reading
 from recollect.capture.shapes import RawCall, as_bool, as_id, as_int, as_text, read_call, read_message, token_counts
 from recollect.capture.turns import build_turns, with_status
@@ -22,7 +23,7 @@ from recollect.model import Checkpoint, CodeChange, ContextFile, Turn
 from recollect.placing import Head, place_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from recollect.capture.shapes import RawMessage
@@ -51,6 +52,8 @@ def read_payload(document: object, reading: Reading) -> Payload:
     record = cast("dict[str, Any]", cleaned)
     meta = _meta(record)
     messages = _messages(record, reading)
+    if reading.place == Place() and not as_text(record.get("cwd")):
+        reading.place = _place_of_checkpoints(messages, record)
     _join_calls(messages, record, reading)
     sent_at = reading.time(record.get("timestamp"))
     if sent_at is not None:
@@ -74,6 +77,22 @@ def read_payload(document: object, reading: Reading) -> Payload:
         agent=short_name(record.get("agent")),
         title=short_name(record.get("title")),
     )
+
+
+def _place_of_checkpoints(messages: Sequence[RawMessage], record: dict[str, Any]) -> Place:
+    """Return the folder whose snapshots a payload tells, which its paths are relative to when nobody says otherwise."""
+    given = record.get("checkpoints")
+    told = [one for message in messages for one in message.checkpoints] + (cast("list[Any]", given) if isinstance(given, list) else [])
+    folders = {_snapshot_folder(cast("dict[str, Any]", one)) for one in told if isinstance(one, dict)} - {None}
+    if len(folders) != 1:
+        return Place()
+    folder = os.path.normpath(str(folders.pop()))
+    return Place(root=folder, cwd=folder)
+
+
+def _snapshot_folder(checkpoint: dict[str, Any]) -> str | None:
+    folder = as_text(checkpoint.get("workspace_dir") or checkpoint.get("workspace_folder"))
+    return folder if folder is not None and folder.startswith("/") and len(folder) <= PATH_CHARS_MAX else None
 
 
 def told_names(document: object) -> frozenset[str]:

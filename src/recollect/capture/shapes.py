@@ -26,6 +26,9 @@ _RESULT_BLOCKS = frozenset({"tool_result", "function_call_output", "custom_tool_
 _IMAGE_BLOCKS = frozenset({"image", "image_url", "input_image"})
 _RESULT_ROLES = frozenset({"tool", "function"})
 KNOWN_ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function", "plain_text", "cd_instruction", *ENGINE_ROLES})
+_WELL = "success succeeded completed done ok"
+_BADLY = "failed failure error timeout timed_out cancelled canceled denied rejected aborted interrupted"
+_OUTCOMES: dict[str, bool] = {word: well for words, well in ((_WELL, True), (_BADLY, False)) for word in words.split()}
 _TRUE_WORDS = frozenset({"true", "1", "yes", "ok", "success"})
 
 
@@ -234,11 +237,8 @@ def _read_block(block: dict[str, Any], kind: str, message: RawMessage, notes: Co
         )
     elif kind in _IMAGE_BLOCKS:
         message.text = _joined(message.text, _image_mark(block))
-    elif isinstance(block.get("m_type"), str):
-        is_text = block["m_type"] == "text"
-        message.text = _joined(message.text, flat_text(block.get("m_content")) if is_text else f"[image: {block['m_type']}]")
-    elif isinstance(block.get("text"), str):
-        message.text = _joined(message.text, block["text"])
+    elif isinstance(block.get("m_type"), str) or isinstance(block.get("text"), str):
+        message.text = _joined(message.text, flat_text(block))
     else:
         return False
     return True
@@ -292,7 +292,7 @@ def _read_outcome(record: dict[str, Any], call: RawCall) -> None:
     call.has_result = call.has_result or result is not None or error is not None
     success, status = as_bool(record.get("success")), as_text(record.get("status"))
     if success is None and status is not None:
-        success = {"success": True, "completed": True, "ok": True, "failed": False, "error": False}.get(status.lower())
+        success = _OUTCOMES.get(status.lower())
     if success is None and call.error:
         success = False
     call.success = success if success is not None else call.success
@@ -329,11 +329,13 @@ def flat_text(value: object) -> str:
         return "\n".join(text for item in cast("list[Any]", value) if (text := flat_text(item)))
     if isinstance(value, dict):
         record = cast("dict[str, Any]", value)
+        if as_text(record.get("type")) in _IMAGE_BLOCKS:
+            return _image_mark(record)
+        if isinstance(kind := record.get("m_type"), str) and kind != "text":
+            return f"[image: {kind}]"
         for key in ("text", "thinking", "content", "m_content"):
             if isinstance(record.get(key), str):
                 return str(record[key])
-        if as_text(record.get("type")) in _IMAGE_BLOCKS:
-            return _image_mark(record)
     return json.dumps(value, ensure_ascii=False, default=str)
 
 

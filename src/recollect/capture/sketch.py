@@ -44,6 +44,7 @@ class Sketch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _replace = msgspec.structs.replace
+_COMMANDS = frozenset({"replace", "truncate_from", "remove"})
 
 
 def with_piece(sketch: Sketch, piece: Piece, body: Json) -> Sketch:
@@ -93,8 +94,13 @@ def items_of(piece: Piece, body: Json) -> list[_Record]:
 
 def with_items(body: Json, piece: Piece, items: list[_Record]) -> Json:
     """Return the body of a piece with other items; what it says beside them (replace, truncate_from, remove) stays."""
-    said = {name: body[name] for name in ("replace", "truncate_from", "remove") if name in body} if isinstance(body, dict) else {}
+    said = {name: body[name] for name in _COMMANDS if name in body} if isinstance(body, dict) else {}
     return {**said, _PIECES[piece][0]: items}
+
+
+def is_command(body: Json) -> bool:
+    """Tell whether a piece asks for something to go."""
+    return isinstance(body, dict) and not _COMMANDS.isdisjoint(body)
 
 
 def _listed(body: Json, name: str) -> list[_Record]:
@@ -104,8 +110,7 @@ def _listed(body: Json, name: str) -> list[_Record]:
         record = cast("_Record", body)
         given = next((record[one] for one in _NAMES.get(name, (name,)) if one in record), None)
         if given is None:
-            is_command = {"replace", "truncate_from", "remove"} & set(record)
-            given = [] if is_command or not record else [record]
+            given = [] if is_command(record) or not record else [record]
     if not isinstance(given, list) or not all(isinstance(item, dict) for item in cast("list[Any]", given)):
         msg = f"this piece of a request is an object with a list of objects under {name!r}"
         raise InputError(msg)

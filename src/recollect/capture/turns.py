@@ -243,7 +243,9 @@ def _result(raw: RawCall, time: datetime) -> ToolResult:
     if success is None:
         success = not (raw.error or (text is not None and _FAILURE.match(text)))
     whole = text if text is not None else (raw.error or "")
-    own_hash = content_hash(whole) if whole or raw.result_hash is None else raw.result_hash
+    own_hash = raw.result_hash or ""  # what nobody told has none
+    if whole or text is not None:
+        own_hash = content_hash(whole)
     return ToolResult(
         success=success,
         result=cut(text, RESULT_CHARS_MAX) if text is not None else None,

@@ -149,7 +149,7 @@ def _id(text: str | None) -> str | None:
 
 
 def _referred(text: str) -> str:
-    return text if _is_reference(text) else content_hash(text)
+    return text if not text or _is_reference(text) else content_hash(text)
 
 
 def _reference(text: str | None) -> str | None:

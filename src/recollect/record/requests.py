@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
@@ -12,7 +13,7 @@ import msgspec
 from recollect.answers import Recorded
 from recollect.capture.paths import place_of
 from recollect.capture.payload import read_payload
-from recollect.capture.sketch import Sketch, items_of, payload_of, with_items, with_piece
+from recollect.capture.sketch import Sketch, is_command, items_of, payload_of, with_items, with_piece
 from recollect.capture.turns import with_status
 from recollect.capture.withholding import withheld_piece
 from recollect.checks import checked_name, checked_text
@@ -22,6 +23,7 @@ from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX, NAME_CHARS_MAX
 from recollect.model import NOT_RECORDED_TAG
 from recollect.placing import unplaced
 from recollect.policies import is_marked
+from recollect.record.repeating import says_nothing_new
 from recollect.store.shapes import OvertakenError, Step
 from recollect.store.traced import TraceScope
 
@@ -138,14 +140,21 @@ class OpenRequests:
         raise StoreBusyError(msg)
 
     async def _added(self, request_id: str, piece: Piece, body: Json) -> Recorded:
-        known = await self._open(request_id)
+        known = await self._known(request_id)
+        if known is None:
+            return await self._repeated(request_id, piece, body)
         info = await self._info(known.conversation_id)
         if known.is_skipped or not await self._takes(info):
             return _skipped(known.sketch)
         reading = self._recorder.reading(place_of(None if info is None else info.cwd))
         cleaned = reading.cleaner.payload(body)
         sketch = with_piece(known.sketch, piece, cleaned)
-        turns = self._turns(sketch, info)
+        notes = Counter[str]()
+        turns = self._turns(sketch, info, notes)
+        if notes:  # of these only what the piece itself brings
+            before = Counter[str]()
+            self._turns(known.sketch, info, before)
+            notes -= before
         if any(is_marked(turn) for turn in turns):  # what was kept of it so far goes, too
             return await self._drop(known)
         policy = await self._recorder.policy(known.conversation_id)
@@ -153,7 +162,21 @@ class OpenRequests:
             sketch = self._withheld(known.sketch, piece, cleaned, reading)
             turns = self._turns(sketch, info)
         recorded = await self._stored(sketch, known, turns)
-        return msgspec.structs.replace(recorded, notes=dict(+reading.notes))
+        return msgspec.structs.replace(recorded, notes=dict(+(reading.notes + notes)))
+
+    async def _repeated(self, request_id: str, piece: Piece, body: Json) -> Recorded:
+        """Answer a piece of a request that is closed: one that was sent before changes nothing, any other is refused."""
+        held = await self._held(request_id)
+        if not held:
+            raise _unknown(request_id)
+        info = await self._info(held[-1].conversation_id)
+        reading = self._recorder.reading(place_of(None if info is None else info.cwd))
+        alone = Sketch(request_id=request_id, conversation_id=held[-1].conversation_id)
+        told = self._turns(with_piece(alone, piece, reading.cleaner.payload(body)), info)
+        if is_command(body) or not says_nothing_new(told, held):
+            msg = f"request {request_id!r} is finalized: nothing can be added to it"
+            raise ConflictError(msg)
+        return _standing(request_id, held)
 
     def _withheld(self, known: Sketch, piece: Piece, body: Json, reading: Reading) -> Sketch:
         if piece == "model-response":
@@ -180,8 +203,7 @@ class OpenRequests:
         turns = await self._held(request_id)
         if not turns:
             raise _unknown(request_id)
-        ids = tuple(turn.id for turn in turns)
-        return Recorded(conversation_id=turns[-1].conversation_id, status="unchanged", request_id=request_id, turn_ids=ids)
+        return _standing(request_id, turns)
 
     async def _closed(self, known: _Known, status: Closing) -> Recorded:
         """Record the last state of a request, and let go of its sketch."""
@@ -268,15 +290,6 @@ class OpenRequests:
         sketch = self._skipped.get(request_id) if text is None else msgspec.json.decode(text, type=Sketch)
         return None if sketch is None else _Known(sketch, text)
 
-    async def _open(self, request_id: str) -> _Known:
-        known = await self._known(request_id)
-        if known is not None:
-            return known
-        if await self._turn_ids(request_id):
-            msg = f"request {request_id!r} is finalized: nothing can be added to it"
-            raise ConflictError(msg)
-        raise _unknown(request_id)
-
     async def _turn_ids(self, request_id: str, where: TraceScope | None = None) -> list[str]:
         return [turn_id for turn_id, _ in await self._store.trace.request(self._workspace, where or TraceScope(), [request_id])]
 
@@ -295,10 +308,12 @@ class OpenRequests:
 
     # What is written
 
-    def _turns(self, sketch: Sketch, info: ConversationInfo | None) -> tuple[Turn, ...]:
-        """Return what a request amounts to so far."""
-        place = place_of(None if info is None else info.cwd)
-        turns = read_payload(payload_of(sketch), self._recorder.reading(place)).turns
+    def _turns(self, sketch: Sketch, info: ConversationInfo | None, notes: Counter[str] | None = None) -> tuple[Turn, ...]:
+        """Return what a request amounts to so far; what was read of it with tolerance is added to the notes."""
+        reading = self._recorder.reading(place_of(None if info is None else info.cwd))
+        turns = read_payload(payload_of(sketch), reading).turns
+        if notes is not None:
+            notes.update(+reading.notes)
         return (*turns[:-1], with_status(turns[-1], "complete" if sketch.status == "skipped" else sketch.status))
 
     async def _stored(self, sketch: Sketch, known: _Known | None, turns: tuple[Turn, ...]) -> Recorded:
@@ -352,6 +367,11 @@ class OpenRequests:
                 del self._locks[request_id]
             else:
                 self._locks[request_id] = lock, waiting - 1
+
+
+def _standing(request_id: str, turns: list[Turn]) -> Recorded:
+    ids = tuple(turn.id for turn in turns)
+    return Recorded(conversation_id=turns[-1].conversation_id, status="unchanged", request_id=request_id, turn_ids=ids)
 
 
 def _skipped(sketch: Sketch) -> Recorded:

@@ -259,7 +259,7 @@ class Owners(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HashRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The hashes kept for a message, tool result, context file or change."""
+    """The hashes kept for a message, call, result, context file or change; none of either is known where nobody told the content."""
 
     kind: str
     content_hash: str | None

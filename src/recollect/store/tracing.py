@@ -25,7 +25,7 @@ class Tracing:
 
     async def changes(self, workspace: str, where: TraceScope, paths: list[str] | None, limit: int) -> list[PlacedChange]:
         """Return changes of files, or of all, newest first."""
-        return await self._engine.read(workspace, lambda transaction: transaction.trace.changes(where, paths, limit))
+        return by_index(await self._engine.read(workspace, lambda transaction: transaction.trace.changes(where, paths, limit)))
 
     async def request(self, workspace: str, where: TraceScope, request_ids: list[str]) -> list[tuple[str, str]]:
         """Return the turns of requests, each with its request, by request, conversation and index."""
@@ -52,6 +52,16 @@ class Tracing:
     ) -> tuple[list[PlacedCheckpoint], list[PlacedCheckpoint], list[PlacedChange]]:
         """Return checkpoints of all conversations, or of one, oldest first; all those of any time; and the changes of the period."""
         return await self._engine.read(workspace, lambda transaction: _checkpoints(transaction, where, conversation_id))
+
+
+def by_index(changes: list[PlacedChange]) -> list[PlacedChange]:
+    """Return changes, newest first by their times, with those of one conversation in its own order: clocks go back, indexes do not."""
+    own: dict[str, list[PlacedChange]] = {}
+    for one in reversed(changes):
+        own.setdefault(one.conversation_id, []).append(one)
+    for found in own.values():
+        found.sort(key=lambda one: one.turn_index)
+    return [own[one.conversation_id].pop() for one in changes]
 
 
 _CHANGES_MAX = 100_000

@@ -62,7 +62,7 @@ def lineage(changes: Iterable[PlacedChange], paths: Iterable[str]) -> list[Place
 def by_content(changes: Sequence[CodeChange], text: str) -> list[int]:
     """Return the places of the changes that added a line of this text; none for a line that tells nothing."""
     wanted = " ".join(text.split())
-    if len(_TELLING.findall(wanted)) < _TELLING_CHARS_MIN:
+    if not _tells(wanted):
         return []
     return [
         n
@@ -71,12 +71,17 @@ def by_content(changes: Sequence[CodeChange], text: str) -> list[int]:
     ]
 
 
-def by_range(changes: Sequence[CodeChange], line: int) -> list[int]:
+def _tells(text: str) -> bool:
+    return len(_TELLING.findall(text)) >= _TELLING_CHARS_MIN
+
+
+def by_range(changes: Sequence[CodeChange], line: int, text: str | None = None) -> list[int]:
     """Return the place of the change, of those of a file from the newest on, that made a line of today.
 
     Going back over a change above the line moves the line by what that change added. A diff with numbers tells exactly which
     lines are its own; else the range of the change decides. A change of which neither is known is passed over, and a file
-    that was deleted has nothing from before.
+    that was deleted has nothing from before. What tells all that it added did not make a line whose text is none of it: somebody
+    changed the file without telling.
     """
     at = line
     for n, change in enumerate(changes):
@@ -84,9 +89,13 @@ def by_range(changes: Sequence[CodeChange], line: int) -> list[int]:
             return []
         before = _before(change, at)
         if before is None:
-            return [n]
+            return [] if text is not None and _tells(text) and _is_whole(change) else [n]
         at = before
     return []
+
+
+def _is_whole(change: CodeChange) -> bool:
+    return bool(change.diff) and _CUT not in (change.diff or "") and bool(added_lines(change.diff or "", change.file_path))
 
 
 def _before(change: CodeChange, at: int) -> int | None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from recollect.answers import Damage, Verification
+from recollect.capture.turns import canonical
 from recollect.identity import content_hash
 
 if TYPE_CHECKING:
@@ -19,11 +22,23 @@ _DAMAGE_SHOWN_MAX = 1_000
 async def verify_content(store: Store, workspace: str, record_id: str, content: str, cleaner: Cleaner) -> Verification:
     """Compare a content with the hashes kept for a record; secrets are removed first, as they were when it was recorded."""
     kept = await store.audit.hashes(workspace, record_id)
-    own, given = content_hash(cleaner.text(content)), content_hash(content)
-    if not any(record.content_hash or record.source_hash for record in kept):
+    own = content_hash(cleaner.text(content))
+    hashes = {own, content_hash(content), *_hashes_as_arguments(content, cleaner)}
+    known = [record for record in kept if record.content_hash or record.source_hash]
+    if any(record.content_hash in hashes or record.source_hash in hashes for record in known):
+        return Verification(status="matches", id=record_id, content_hash=own, checked=len(kept))
+    if len(known) < len(kept) or not known:  # nobody told what this would have to be
         return Verification(status="unknown", id=record_id, content_hash=own)
-    matches = any(record.content_hash in {own, given} or record.source_hash in {own, given} for record in kept)
-    return Verification(status="matches" if matches else "differs", id=record_id, content_hash=own, checked=len(kept))
+    return Verification(status="differs", id=record_id, content_hash=own, checked=len(kept))
+
+
+def _hashes_as_arguments(content: str, cleaner: Cleaner) -> tuple[str, ...]:
+    """Return the hash that a JSON object has as the arguments of a call, however it is written."""
+    try:
+        value = msgspec.json.decode(content) if content.lstrip()[:1] == "{" else None
+    except (msgspec.DecodeError, RecursionError):
+        return ()
+    return () if value is None else (content_hash(canonical(cleaner.value(value))),)
 
 
 async def verify_store(store: Store, workspace: str, progress: Callable[[int], None] | None = None) -> Verification:

@@ -35,7 +35,7 @@ async def why(
     kept = [one for one in placed if one.turn_id in turns]
     found_by, found = "content", by_content(changes, line_text) if line_text is not None else []
     if not found:
-        found_by, found = "range", by_range(changes, line)
+        found_by, found = "range", by_range(changes, line, line_text)
     reasons = await _reasons(store, workspace, where, [kept[n] for n in found[:limit]])
     return Why(path=shown, line=line, line_text=line_text or None, found_by=found_by if found else None, changes=reasons)
 

@@ -86,6 +86,13 @@ def test_tool_results_are_read_flat_and_nested(message: dict[str, Any]) -> None:
     assert not turn.changes, "a call that failed changed nothing"
 
 
+def test_a_picture_that_a_tool_brought_back_is_named_and_not_kept() -> None:
+    content = [{"m_type": "text", "m_content": "ok"}, {"m_type": "image/png", "m_content": "QUJD"}]
+    (turn,) = turns_of(asked({"role": "tool", "tool_call_id": "t1", "content": content}))
+    assert turn.tool_calls[0].result is not None
+    assert turn.tool_calls[0].result.result == "ok\n[image: image/png]"
+
+
 @pytest.mark.parametrize(
     ("content", "text"),
     [

@@ -83,6 +83,27 @@ def test_a_change_keeps_its_tool_call() -> None:
     assert payload.turns[0].changes[0].tool_call_id == "t1"
 
 
+@pytest.mark.parametrize(
+    ("change", "kind", "summary", "severity"),
+    [
+        ({"diff": "deleted file mode 100644\n--- a/m.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"}, "deleted", "deleted m.py (−1)", "high"),
+        ({"diff": "new file mode 100644\n--- /dev/null\n+++ b/m.py\n@@ -0,0 +1 @@\n+x\n"}, "created", "created m.py (+1)", "low"),
+        ({"diff": "diff --git a/o.py b/m.py\nrename from o.py\nrename to m.py\n"}, "renamed", "renamed from o.py", "low"),
+        ({"diff": "rename from /w/o.py\nrename to /w/m.py\n", "change_summary": "tidy"}, "renamed", "renamed from o.py (tidy)", "low"),
+        ({"diff": "@@ -1 +1 @@\n-x\n+y\n"}, "updated", "edited m.py (+1 −1)", "low"),
+        ({"diff": "@@ -0,0 +1 @@\n+x\n", "change_type": "CREATED", "severity": "HIGH"}, "created", "created m.py (+1)", "high"),
+        ({"change_type": "modified", "lines_added": 3, "lines_removed": -1}, "updated", "edited m.py (+3)", "medium"),
+        ({"old_path": "o.py"}, "renamed", "renamed from o.py", None),
+    ],
+)  # fmt: skip
+def test_what_was_done_to_a_file_is_told_by_its_diff_where_the_sender_does_not(
+    change: dict[str, Any], kind: str, summary: str, severity: str | None
+) -> None:
+    payload, _ = read({"messages": said("a"), "code_changes": [{"file_path": "m.py", **change}]}, Place(root="/w", cwd="/w"))
+    (found,) = payload.turns[0].changes
+    assert (found.change_type, found.change_summary, found.severity) == (kind, summary, severity)
+
+
 def test_the_engines_own_context_file_and_checkpoint_are_taken() -> None:
     """LESSONS: the engine's real ContextFile, Checkpoint and string compression_strength were refused."""
     payload, notes = read(
@@ -120,6 +141,12 @@ def test_the_list_of_tool_calls_completes_what_the_messages_made() -> None:
         ("t1", "edit", "failed", 5.0, "sha256:aa"),
         ("t2", "ls", "success", None, "sha256:e3"),
     ]
+
+
+@pytest.mark.parametrize("status", ["timeout", "Cancelled", "denied", "error", "aborted"])
+def test_a_call_that_came_to_nothing_failed(status: str) -> None:
+    payload, _ = read({"messages": said("a"), "tool_calls": [{"tool_call_id": "t", "tool_name": "ls", "status": status}]})
+    assert [call.status for call in payload.turns[0].tool_calls] == ["failed"]
 
 
 def test_a_call_that_is_listed_and_answered_is_one_call() -> None:

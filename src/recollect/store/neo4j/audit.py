@@ -79,7 +79,7 @@ class Neo4jAudit:
         )
 
     async def hashes(self, record_id: str) -> list[HashRecord]:
-        """Return the hashes kept for a record; for a turn those of its messages."""
+        """Return the hashes kept for a record; for a turn those of its messages, for a call those of its arguments and its result."""
         rows = await self._connection.rows(
             """
             CALL () {
@@ -89,8 +89,10 @@ class Neo4jAudit:
                 RETURN 'message' AS kind, n.content_hash AS own, n.source_hash AS given, n.sequence AS place
                 UNION ALL MATCH (n:ToolResult {workspace: $workspace, uuid: $id})
                 RETURN 'tool_result' AS kind, n.content_hash AS own, n.source_hash AS given, 0 AS place
-                UNION ALL MATCH (:ToolCall {workspace: $workspace, uuid: $id})-[:PRODUCED_RESULT]->(n)
-                RETURN 'tool_result' AS kind, n.content_hash AS own, n.source_hash AS given, 0 AS place
+                UNION ALL MATCH (n:ToolCall {workspace: $workspace, uuid: $id})
+                RETURN 'tool_call' AS kind, n.arguments_hash AS own, n.source_hash AS given, 0 AS place
+                UNION ALL MATCH (c:ToolCall {workspace: $workspace, uuid: $id}) OPTIONAL MATCH (c)-[:PRODUCED_RESULT]->(n)
+                RETURN 'tool_result' AS kind, n.content_hash AS own, n.source_hash AS given, 1 AS place
                 UNION ALL MATCH (n:ContextFile {workspace: $workspace, uuid: $id})
                 RETURN 'context_file' AS kind, n.content_hash AS own, n.content_hash AS given, 0 AS place
                 UNION ALL MATCH (n:CodeChange {workspace: $workspace, uuid: $id})

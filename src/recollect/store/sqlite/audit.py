@@ -92,15 +92,18 @@ class SqliteAudit:
         )
 
     async def hashes(self, record_id: str) -> list[HashRecord]:
-        """Return the hashes kept for a record; for a turn those of its messages."""
+        """Return the hashes kept for a record; for a turn those of its messages, for a call those of its arguments and its result."""
         rows = self._connection.rows(
             """
             with found (kind, content_hash, source_hash, turn_pk, place) as (
                 select 'message', content_hash, source_hash, turn_pk, sequence from message where uuid = ?2
                 union all select 'message', m.content_hash, m.source_hash, m.turn_pk, m.sequence
                     from turn join message m on m.turn_pk = turn.pk where turn.uuid = ?2
-                union all select 'tool_result', r.content_hash, r.source_hash, c.turn_pk, 0
-                    from tool_result r join tool_call c on c.pk = r.tool_call_pk where r.uuid = ?2 or c.uuid = ?2
+                union all select 'tool_call', arguments_hash, source_hash, turn_pk, 0 from tool_call where uuid = ?2
+                union all select 'tool_result', r.content_hash, r.source_hash, c.turn_pk, 1
+                    from tool_call c left join tool_result r on r.tool_call_pk = c.pk where c.uuid = ?2
+                union all select 'tool_result', r.content_hash, r.source_hash, c.turn_pk, 1
+                    from tool_result r join tool_call c on c.pk = r.tool_call_pk where r.uuid = ?2
                 union all select 'context_file', content_hash, content_hash, turn_pk, 0 from context_file where uuid = ?2
                 union all select 'code_change', code_after_hash, code_after_hash, turn_pk, 0 from code_change where uuid = ?2
             )
