@@ -228,7 +228,7 @@ def _rows(section: type, path: str) -> list[str]:
 def _shown(default: object) -> str:
     if default is msgspec.NODEFAULT:
         return "required"
-    return "none" if default in {None, ()} else f"`{str(default).lower() if isinstance(default, bool) else default}`"
+    return "none" if default in {None, (), msgspec.UNSET} else f"`{str(default).lower() if isinstance(default, bool) else default}`"
 
 
 GENERATED = {SOURCE / "sync.py": sync_module, ROOT / "docs" / "configuration.md": settings_page}

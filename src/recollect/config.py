@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin
 import msgspec
 
 from recollect.errors import ConfigError
-from recollect.settings import EmbeddingUse, ModelUse, Section, Settings, fields, model_uses
+from recollect.settings import EmbeddingUse, ModelUse, Section, Settings, fields, model_uses, turns_due
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -114,8 +114,9 @@ def settings_from(values: Mapping[str, Any], source: str = "the settings") -> Se
 def _contradictions(settings: Settings) -> Iterator[str]:
     """Yield what no single setting shows."""
     distill = settings.distill
-    if distill.every_turns is not None and 1 < distill.every_turns <= distill.keep_raw_turns:
-        yield f"distill.every_turns is {distill.every_turns}, of which distill.keep_raw_turns keeps {distill.keep_raw_turns} raw: raise it"
+    turns = turns_due(settings)
+    if turns is not None and 1 < turns <= distill.keep_raw_turns:
+        yield f"distill.every_turns is {turns}, of which distill.keep_raw_turns keeps {distill.keep_raw_turns} raw: raise it"
     for name, share in (("context_share", distill.context_share), ("fold_share", distill.fold_share)):
         if share is not None and int(share * distill.context_chars) < 1:
             yield f"distill.{name} of {share} is less than a character of distill.context_chars"

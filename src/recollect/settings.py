@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+TURNS_DUE = 5  # so many turns that are not summarised yet make a window due, where nothing else is set
 _Count = Annotated[int, Meta(ge=1)]
 _Part = Annotated[float, Meta(ge=0, le=1)]
 _Share = Annotated[float, Meta(gt=0, le=1)]
@@ -69,8 +70,9 @@ class Distill(Section, frozen=True, kw_only=True):
         bool, Meta(description="a library process that opens a memory works in the background; `RECOLLECT_WORKER=off` switches it off, too")
     ] = True
     every_turns: Annotated[
-        _Count | None, Meta(description="summarise when so many turns are not summarised yet, those that stay raw included")
-    ] = 5
+        _Count | UnsetType | None,
+        Meta(description="summarise when so many turns are not summarised yet, those that stay raw included; 5 where nothing else is set"),
+    ] = UNSET
     every_messages: Annotated[_Count | None, Meta(description="or as soon as a window has so many messages")] = None
     every_chars: Annotated[_Count | None, Meta(description="or as soon as a window has so many characters")] = None
     context_share: Annotated[_Share | None, Meta(description="or as soon as a window takes this share of the context budget")] = None
@@ -261,6 +263,20 @@ class Settings(Section, frozen=True, kw_only=True):
     ] = {}
     models: Annotated[Models, Meta(description="models of providers; none is asked until it is named")] = Models()
     server: Annotated[Server, Meta(description="`recollect serve`")] = Server()
+
+
+def messages_due(settings: Settings) -> int | None:
+    """Return how many messages of a window make it due."""
+    return settings.distill.every_messages or settings.agent.memory.summarization.every_n_messages
+
+
+def turns_due(settings: Settings) -> int | None:
+    """Return how many turns that are not summarised yet make a window due: as it is set, else 5 where nothing else makes one due."""
+    distill = settings.distill
+    if distill.every_turns is not UNSET:
+        return distill.every_turns
+    others = (messages_due(settings), distill.every_chars, distill.context_share)
+    return TURNS_DUE if all(one is None for one in others) else None
 
 
 def model_uses(settings: Settings) -> Iterator[tuple[str, ModelUse]]:

@@ -76,6 +76,9 @@ async def test_after_five_turns_the_first_three_are_summarised_and_the_last_two_
     [
         ({"every_turns": 1, "keep_raw_turns": 0}, [(n, n) for n in range(8)]),
         ({"every_turns": None, "every_messages": 6, "keep_raw_turns": 0}, [(0, 2), (3, 5)]),
+        ({"every_messages": 10}, [(0, 4)]),
+        ({"every_messages": 8, "keep_raw_turns": 0}, [(0, 3), (4, 7)]),
+        ({"every_turns": 5, "every_messages": 10}, [(0, 2), (3, 5)]),
         ({"every_turns": None, "every_chars": 5_000, "keep_raw_turns": 1}, [(0, 4)]),
         ({"every_turns": None, "context_share": 0.1, "context_chars": 20_000}, [(0, 1), (2, 3), (4, 5)]),
         ({"every_turns": 7, "every_messages": 4}, [(0, 1), (2, 3), (4, 5)]),
@@ -89,11 +92,11 @@ async def test_every_trigger_is_configuration(memory: Memory, distill: dict[str,
 
 
 async def test_the_agent_block_sets_the_number_of_messages_and_switches_summaries_off(memory: Memory) -> None:
-    agent = {"memory": {"summarization": {"enabled": True, "every_n_messages": 4}}}
-    own = configured(memory, distill={"every_turns": None}, agent=agent)
-    conversation = await filled(own, 6)
-    await own.distill()
-    assert spans(await conversation.summaries()) == [(0, 1), (2, 3)]
+    for number, count in enumerate((4, 10)):
+        own = configured(memory, agent={"memory": {"summarization": {"enabled": True, "every_n_messages": count}}})
+        conversation = await filled(own, 12, project=f"p{number}")
+        await own.distill()
+        assert [last - first + 1 for first, last in spans(await conversation.summaries())] == [count // 2] * (20 // count)
     off = configured(memory, agent={"memory": {"summarization": {"enabled": False}, "embeddings": {"enabled": False}}})
     quiet = await filled(off, 6, project="q")
     await off.distill()

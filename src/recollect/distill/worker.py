@@ -29,6 +29,7 @@ from recollect.errors import ModelError, NotFoundError, SpendingError
 from recollect.identity import content_hash, identity
 from recollect.model import Summary
 from recollect.quoting import key_text, summary_text
+from recollect.settings import messages_due, turns_due
 from recollect.store.shapes import Embedded, SummarySize, TurnRange
 from recollect.waiting import given_up
 
@@ -72,8 +73,8 @@ def triggers_of(settings: Settings) -> Triggers:
     shares = [distill.every_chars, None if distill.context_share is None else int(distill.context_share * distill.context_chars)]
     folds = [distill.fold_chars, None if distill.fold_share is None else int(distill.fold_share * distill.context_chars)]
     return Triggers(
-        turns=distill.every_turns,
-        messages=distill.every_messages or settings.agent.memory.summarization.every_n_messages,
+        turns=turns_due(settings),
+        messages=messages_due(settings),
         chars=min((share for share in shares if share is not None), default=None),
         keep_raw_turns=distill.keep_raw_turns,
         oversized_chars=distill.oversized_chars,
