@@ -25,13 +25,14 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from recollect.client import Client, Request
 from recollect.clock import CountedIds, ManualClock
 from recollect.config import settings_from
-from recollect.errors import StoreUnavailableError
+from recollect.errors import ConfigError, StoreUnavailableError
 from recollect.memory import Memory
 from recollect.serve.http.app import create_app
 from recollect.serve.http.guard import Guard
 from recollect.serve.http.server import HttpServer
 from recollect.serve.http.tokens import FirstKey, Role, TokenFile
 from recollect.serve.http.workspaces import Workspaces
+from recollect.settings import Server, Settings
 from tests.kit import START
 from tests.serving import Serving, as_lines, eventually, served
 
@@ -170,6 +171,28 @@ def test_a_payload_may_be_marked_as_something_else_than_json(door: Door) -> None
     body = json.dumps(asked(1)).encode()
     for kind, status in (("text/plain", 201), ("application/json; charset=utf-8", 200), ("", 200)):
         assert door.client.post("/ingest/conversation", content=body, headers={"Content-Type": kind}).status_code == status
+
+
+@pytest.mark.parametrize(
+    "kind", ["x-ndjson", "ndjson", "jsonl", "x-jsonl", "jsonlines", "x-jsonlines", "json-lines", "NDJSON; charset=utf-8"]
+)
+def test_json_lines_are_known_under_every_name_that_senders_have_for_them(door: Door, kind: str) -> None:
+    lines = b"\n".join(json.dumps(asked(n)).encode() for n in range(2))
+    answer = door.client.post("/ingest/conversation", content=lines, headers={"Content-Type": f"application/{kind}"})
+    assert (answer.status_code, answer.json()["recorded"]) == (200, 2)
+
+
+def test_json_lines_sent_as_something_else_are_told_how_to_be_sent(door: Door) -> None:
+    lines = b"\n".join(json.dumps(asked(n)).encode() for n in range(2))
+    for kind in ("text/plain", "application/json", ""):
+        told = problem(door.client.post("/ingest/conversation", content=lines, headers={"Content-Type": kind}), 422)["detail"]
+        assert "application/x-ndjson" in told
+        assert (kind or "nothing") in told
+        assert "Extra data" not in told
+    told = problem(door.client.post("/ingest/conversation", content=b"messages: []", headers={"Content-Type": "text/yaml"}), 422)["detail"]
+    assert {"text/yaml", "application/json", "application/x-ndjson"} <= set(re.findall(r"[a-z]+/[a-z-]+", told))
+    told = problem(door.client.post("/ingest/conversation", content=b'{"messages":\n', headers={"Content-Type": "application/json"}), 422)
+    assert "application/" not in told["detail"]
 
 
 # Streams
@@ -562,6 +585,24 @@ def test_logs_have_a_line_for_each_request_and_nothing_of_what_was_said(tmp_path
         assert not [canary for canary in canaries if canary in written]
 
 
+def test_a_client_that_goes_away_in_the_middle_is_no_failure_of_the_server(tmp_path: Path) -> None:
+    routes = ("/ingest/conversation", "/search", "/requests/{request_id}/start", "/conversations/import")
+    with served(tmp_path / "server") as serving:
+        token, port = serving.token(), int(serving.address.rpartition(":")[2])
+        for route in routes:
+            path = route.replace("{request_id}", "r")
+            head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+            with socket.create_connection(("127.0.0.1", port)) as connection:
+                connection.sendall(f'{head}Content-Length: 1000\r\n\r\n{{"messages": ['.encode())
+        eventually(lambda: serving.logged.count("\n") >= len(routes))
+        lines = [json.loads(line) for line in serving.logged.splitlines()]
+        assert sorted((line["path"], line["status"]) for line in lines) == sorted((route, 499) for route in routes)
+        assert not [line for line in lines if "error" in line]
+        assert {json.loads(line)["status"] for line in serving.audit.read_text().splitlines()} == {499}
+        with serving.client(token) as client:
+            assert client.get("/stats").json()["turns"] == 0
+
+
 # In this process
 
 
@@ -574,6 +615,36 @@ def test_answers_leave_at_once_and_a_port_that_is_taken_is_said_so(tmp_path: Pat
         port = taken.getsockname()[1]
         with pytest.raises(StoreUnavailableError, match=f"cannot listen on 127.0.0.1:{port}"):
             HttpServer(settings_from({"store": "unused", "server": {**own, "port": port}})).listening()
+
+
+@pytest.mark.parametrize("port", [-1, 65_536, 99_999])
+def test_a_port_that_is_none_is_refused_with_a_sentence(tmp_path: Path, port: int) -> None:
+    settings = Settings(store="unused", server=Server(port=port, tokens=str(tmp_path / "tokens.json")))
+    with pytest.raises(ConfigError, match=f"not {port}"):
+        HttpServer(settings)
+
+
+def test_a_name_that_nobody_could_look_up_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    tokens = TokenFile(tmp_path / "tokens.json")
+    tokens.create("default", "read", None, START)
+    with pytest.raises(ConfigError, match="no address to listen on"):
+        HttpServer(Settings(store="unused", server=Server(host="a..b", port=0, tokens=str(tokens.path)))).listening()
+
+
+def test_a_server_for_every_address_prints_one_that_works_and_the_names_it_answers_to(tmp_path: Path) -> None:
+    with served(tmp_path / "server", server={"host": "0.0.0.0", "hosts": ["memory.example"]}) as serving:  # noqa: S104  what is tested
+        assert serving.address.startswith("http://127.0.0.1:")
+        with serving.client(serving.token()) as client:
+            assert client.get("/ready").status_code == 200
+            assert client.get("/ready", headers={"Host": "memory.example"}).status_code == 200
+            problem(client.get("/ready", headers={"Host": "0.0.0.0"}), 421)  # noqa: S104  asked for, not bound to
+        assert "it answers to localhost, 127.0.0.1, [::1], memory.example as Host: name others under server.hosts" in serving.logged
+
+
+def test_a_server_for_one_address_answers_to_it(tmp_path: Path) -> None:
+    with served(tmp_path / "server", server={"host": "127.0.0.2"}) as serving, serving.client(serving.token()) as client:
+        assert serving.address.startswith("http://127.0.0.2:")
+        assert client.get("/ready").status_code == 200
 
 
 class Inside:

@@ -11,11 +11,13 @@ import msgspec
 from fastapi import Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from recollect.answers import to_json
 from recollect.capture.clean import parse_json
 from recollect.errors import InputError, RecollectError, StoreBusyError, StoreUnavailableError
 from recollect.memory import Memory
+from recollect.serve.http.guard import CLIENT_GONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,6 +94,10 @@ def answer_errors(app: FastAPI) -> None:
     async def unwritable(request: Request, _: Exception) -> Response:
         return problem(request, 422, "A text has half a character in it (a lone surrogate), which nothing can hold: send whole ones.")
 
+    async def gone(_: Request, __: Exception) -> Response:
+        return Response(status_code=CLIENT_GONE)  # a span is told; the client is not there any more
+
+    app.add_exception_handler(ClientDisconnect, gone)
     app.add_exception_handler(UnicodeEncodeError, unwritable)
     app.add_exception_handler(Exception, unforeseen)
     app.add_exception_handler(RecollectError, ours)
