@@ -500,7 +500,8 @@ def test_the_examples_of_the_document_can_be_sent_as_they_are(door: Door) -> Non
     assert door.client.get("/requests/req_9").json()["status"] == "complete"
 
 
-_SAMPLE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{([a-z_]+)="([^"\\\n]*)"\})? (-?[0-9.]+(?:e[+-]?[0-9]+)?)')
+_LABEL = r'[a-z_]+="[^"\\\n]*"'
+_SAMPLE = re.compile(rf"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{{({_LABEL}(?:,{_LABEL})*)\}})? (-?[0-9.]+(?:e[+-]?[0-9]+)?)")
 
 
 def test_metrics_are_what_prometheus_reads(door: Door) -> None:
@@ -520,12 +521,47 @@ def test_metrics_are_what_prometheus_reads(door: Door) -> None:
             continue
         match = _SAMPLE.fullmatch(line)
         assert match is not None, line
-        assert match[1] == list(types)[-1], "samples follow their type"
-        values[match[0].rpartition(" ")[0]] = float(match[4])
+        last = list(types)[-1]
+        of_last = {f"{last}_sum", f"{last}_count"} if types[last] == "summary" else {last}
+        assert match[1] in of_last, "samples follow their type"
+        values[match[0].rpartition(" ")[0]] = float(match[3])
     assert (values["recollect_turns"], values["recollect_messages"], values["recollect_record_total"]) == (3, 6, 3)
     assert (types["recollect_turns"], types["recollect_record_total"]) == ("gauge", "counter")
     assert values["recollect_size_bytes"] == door.client.get("/stats").json()["size_bytes"]
     assert values['recollect_jobs{state="ready"}'] > 0
+    posted = 'method="POST",route="/ingest/conversation"'
+    assert values[f'recollect_http_requests_total{{{posted},status="201"}}'] == 3
+    assert values[f"recollect_http_request_duration_seconds_count{{{posted}}}"] == 3
+    assert values[f"recollect_http_request_duration_seconds_sum{{{posted}}}"] > 0
+    assert (types["recollect_http_requests_total"], values["recollect_http_throttled_total"]) == ("counter", 0)
+
+
+def test_metrics_of_http_name_routes_and_nothing_of_another_workspace(tmp_path: Path) -> None:
+    with served(tmp_path / "server", server={"burst": 3, "per_second": 0.001}) as serving:
+        with serving.client(serving.token("theirs")) as other:
+            other.get("/ready")
+        with serving.client(None) as nobody:
+            nobody.get("/canary-1")
+        with serving.client(serving.token("mine")) as client:
+            client.get("/requests/canary-2/flow")
+            client.get("/canary-3")
+            client.request("BREW", "/canary-4")
+            client.get("/requests/canary-5")
+            assert [client.get("/stats").status_code for _ in range(2)] == [429, 429]
+        eventually(lambda: serving.logged.count("\n") >= 8)
+        with serving.client(serving.token("mine")) as client:
+            text = client.get("/metrics").text
+    assert "canary" not in text
+    counted = dict(re.findall(r"recollect_http_requests_total\{(.*)\} (.*)", text))
+    assert counted == {
+        'method="GET",route="/requests/{request_id}/flow",status="404"': "1",
+        'method="GET",route="/requests/{request_id}",status="404"': "1",
+        'method="GET",route="none",status="401"': "1",
+        'method="GET",route="none",status="404"': "1",
+        'method="GET",route="none",status="429"': "2",
+        'method="other",route="none",status="405"': "1",
+    }
+    assert "recollect_http_throttled_total 2.0\n" in text
 
 
 def test_too_many_requests_are_told_when_to_come_again(tmp_path: Path) -> None:
@@ -679,6 +715,11 @@ async def test_spans_name_the_route_and_tell_nothing_of_what_was_asked(
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
     inside = Inside(tmp_path, clock)
     parent = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+    for path in ("/requests/canary/flow", "/projects/canary/tools", "/conversations/canary", "/canary", "/requests/canary%2Fcanary"):
+        assert (await inside.ask("GET", path)).status_code == 404
+    written = "".join(span.to_json() for span in exporter.get_finished_spans())
+    assert (len(exporter.get_finished_spans()), "canary" in written, "{request_id}" in written) == (5, False, True)
+    exporter.clear()
     assert (await inside.ask("POST", "/ingest/conversation", json=asked(1), headers=parent)).status_code == 201
     assert (await inside.ask("GET", "/projects/shop/why?path=canary.py&text=canary")).status_code == 200
     assert (await inside.ask("POST", "/search", json={"query": "canary"})).status_code == 200
@@ -729,6 +770,7 @@ def test_spans_reach_the_collector_that_the_environment_names(tmp_path: Path) ->
             with serving.start().client(serving.token()) as client:
                 assert client.post("/ingest/conversation", json=asked(1)).status_code == 201
                 assert client.get("/projects/shop/why?path=canary.py").status_code == 200
+                assert client.get("/requests/canary").status_code == 404
             serving.stop()  # what is on its way is sent first
         finally:
             serving.kill()
@@ -736,6 +778,8 @@ def test_spans_reach_the_collector_that_the_environment_names(tmp_path: Path) ->
     sent = b"".join(body for path, body in Collector.received if path == "/v1/traces")
     assert b"POST /ingest/conversation" in sent
     assert b"/projects/{project_id}/why" in sent
+    assert b"/requests/{request_id}" in sent
+    assert b"/projects/shop" not in sent
     assert b"canary" not in sent
 
 

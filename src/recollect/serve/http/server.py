@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from recollect.clock import Clock, Ids
+    from recollect.serve.http.figures import Figures
+    from recollect.serve.http.log import Entry
     from recollect.settings import Settings
 
 _SHUTDOWN_SECONDS = 20
@@ -74,8 +76,15 @@ class HttpServer:
         """Serve until told to stop; requests under way are finished first."""
         workspaces = await Workspaces.open(self.settings, self.clock, self.ids, worker=worker)
         server = self.settings.server
+        app = create_app(workspaces, self.tokens, self.clock)
+        figures: Figures = app.state.figures
+
+        def ended(entry: Entry) -> None:
+            figures.count(entry)
+            self._logs.request(entry)
+
         guard = Guard(
-            create_app(workspaces, self.tokens, self.clock),
+            app,
             self.tokens,
             limits=Limits(
                 body_bytes_max=server.body_bytes_max,
@@ -85,7 +94,7 @@ class HttpServer:
                 hosts=names_of(server.host, server.hosts),
             ),
             first_key=self.first_key,
-            logs=self._logs,
+            logs=self._logs._replace(request=ended),
             clock=self.clock,
             ids=self.ids,
         )
