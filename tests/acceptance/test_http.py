@@ -482,22 +482,30 @@ def test_the_openapi_document_has_every_route_and_an_example_for_every_body(door
                 continue
             schema = content.get("schema", {})
             named_schema = document["components"]["schemas"].get(schema.get("$ref", "").rpartition("/")[2], {})
-            assert "example" in content or "example" in named_schema, f"{method} {path}"
+            assert {"example", "examples"} & {*content, *named_schema}, f"{method} {path}"
 
 
 def test_the_examples_of_the_document_can_be_sent_as_they_are(door: Door) -> None:
     document = door.client.get("/openapi.json").json()
-    bodies = {
-        path: methods["post"]["requestBody"]["content"]["application/json"]["example"]
+    contents = {
+        path: methods["post"]["requestBody"]["content"]
         for path, methods in document["paths"].items()
         if path.startswith(("/ingest", "/requests")) and "post" in methods
     }
+    bodies = {path: content["application/json"] for path, content in contents.items()}
     assert len(bodies) == 10
-    assert door.client.post("/ingest/conversation", json=bodies.pop("/ingest/conversation")).status_code == 201
+    assert door.client.post("/ingest/conversation", json=bodies.pop("/ingest/conversation")["example"]).status_code == 201
+    lines = contents["/ingest/conversation"]["application/x-ndjson"]["example"]
+    sent = door.client.post("/ingest/conversation", content=lines, headers={"Content-Type": "application/x-ndjson"})
+    assert (sent.status_code, sent.json()["recorded"]) == (200, 2)
     first, last = "/requests/{request_id}/start", "/requests/{request_id}/finalize"
     for path in (first, *(path for path in bodies if path not in {first, last}), last):
-        assert door.client.post(path.format(request_id="req_9"), json=bodies[path]).is_success, path
-    assert door.client.get("/requests/req_9").json()["status"] == "complete"
+        named = bodies[path].get("examples", {"add": {"value": bodies[path].get("example")}})
+        statuses = [door.client.post(path.format(request_id="req_9"), json=one["value"]).json()["status"] for one in named.values()]
+        assert set(statuses) <= {"created", "replaced", "unchanged"}, path
+    shown = door.client.get("/requests/req_9").json()
+    assert (shown["status"], shown["turns"][0]["assistant"]) == ("complete", "I added a null check and a test")
+    assert [len(shown["turns"][0][part]) for part in ("tool_calls", "context_files", "changes", "checkpoints")] == [1, 1, 1, 1]
 
 
 _LABEL = r'[a-z_]+="[^"\\\n]*"'
@@ -867,9 +875,21 @@ def test_what_the_guide_for_engines_shows_works(door: Door, monkeypatch: pytest.
         answer = door.client.post("/ingest/conversation", params={"replace": "true"}, json=json.loads(text))
         assert answer.is_success
         assert answer.json()["notes"] == {}
-    script = blocks("sh")[0].replace("http://127.0.0.1:8722", door.serving.address)
-    assert subprocess.run(["/bin/sh", "-ec", script], check=True, capture_output=True).stdout
+    lines, stream, corrected = (script.replace("http://127.0.0.1:8722", door.serving.address) for script in blocks("sh"))
+    for script in (stream, corrected):
+        assert subprocess.run(["/bin/sh", "-ec", script], check=True, capture_output=True).stdout
     assert door.client.get("/requests/req_2").json()["status"] == "complete"
+    shown = door.client.get("/requests/req_6").json()
+    assert (shown["status"], len(shown["turns"])) == ("complete", 1)
+    turn = shown["turns"][0]
+    assert [(one["role"], one["content"]) for one in turn["messages"]] == [("user", "Fix login bug"), ("assistant", "Done")]
+    assert [one["tool_call_id"] for one in turn["tool_calls"]] == ["t1"]
+    assert [one["file_path"] for one in turn["context_files"]] == ["src/auth.py"]
+    told = json.loads(subprocess.run(["/bin/sh", "-ec", lines], check=True, capture_output=True).stdout)
+    promised = json.loads(blocks("json")[2])
+    assert [one.keys() for one in told["results"]] == [one.keys() for one in promised["results"]]
+    assert [one["status"] for one in told["results"]] == [one["status"] for one in promised["results"]]
+    assert {**told, "results": []} == {**promised, "results": []}
     names: dict[str, Any] = {}
     exec(blocks("python")[0], names)  # noqa: S102  our own document
     sent = names["send"](

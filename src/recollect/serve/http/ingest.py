@@ -12,8 +12,7 @@ from recollect.errors import InputError, TooLargeError
 from recollect.limits import PATH_CHARS_MAX
 from recollect.record.requests import PIECES
 from recollect.serve.http.batches import LINES_TYPES, are_lines, recorded_lines
-from recollect.serve.http.examples import PAYLOAD, START, raw_body
-from recollect.serve.http.examples import PIECES as PIECE_EXAMPLES
+from recollect.serve.http.examples import PAYLOAD, START, piece_body, raw_body
 from recollect.serve.http.replies import Remembering, memory_of, read_body, reply
 
 router = APIRouter()
@@ -31,8 +30,7 @@ def _recorded(recorded: Recorded) -> Response:
 @router.post(
     "/ingest/conversation",
     status_code=201,
-    openapi_extra=raw_body(PAYLOAD, lines=True),
-    responses={200: {"description": "recorded before, or not recorded"}, 409: {"description": "the same id with other content"}},
+    openapi_extra=raw_body(PAYLOAD, lines_type=LINES_TYPES[0]),
 )
 async def ingest(request: Request, *, replace: bool = False, on_edit: OnEdit = "branch") -> Response:
     """Record a whole request; of JSON lines each one, the bad ones reported and the good ones kept."""
@@ -74,7 +72,7 @@ def _add_piece(piece: Any) -> None:
 
     add.__doc__ = f"Add {piece.replace('-', ' ')} to an open request; the same again changes nothing."
     add.__name__ = f"add_{piece.replace('-', '_')}"
-    router.post(f"/requests/{{request_id:path}}/{piece}", openapi_extra=raw_body(PIECE_EXAMPLES[piece]))(add)
+    router.post(f"/requests/{{request_id:path}}/{piece}", openapi_extra=piece_body(piece))(add)
 
 
 for _piece in PIECES:
