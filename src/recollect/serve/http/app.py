@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
@@ -59,6 +59,22 @@ class _Asked:
         await self._app(scope, receive, send)
 
 
+class _Application(FastAPI):
+    """FastAPI, whose document of itself is made complete when somebody asks for it."""
+
+    _is_complete = False
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI document."""
+        document = super().openapi()
+        if not self._is_complete:
+            from recollect.serve.http.document import completed  # noqa: PLC0415  most servers are never asked for it
+
+            self.openapi_schema = completed(document)
+            self._is_complete = True
+        return self.openapi_schema or document
+
+
 def create_app(workspaces: Workspaces, tokens: TokenFile, clock: Clock) -> FastAPI:
     """Return the application; the guard goes around it."""
 
@@ -67,7 +83,7 @@ def create_app(workspaces: Workspaces, tokens: TokenFile, clock: Clock) -> FastA
         yield
         await workspaces.close()
 
-    app = FastAPI(
+    app = _Application(
         title="Recollect", version=__version__, description=_ABOUT, lifespan=lifespan, docs_url=None, redoc_url=None, telemetry=_TELEMETRY,
         strict_content_type=False,
     )  # fmt: skip

@@ -208,7 +208,7 @@ class _Exchange:
             await self._serve()
             return
         self._token = self._authenticated()
-        needed = _needed_role(self._method, self._path)
+        needed = needed_role(self._method, self._path)
         if not self._token.may(needed):
             raise RefusalError(403, f"This needs a token of the role {needed}, and yours is of the role {self._token.role}.")
         self._check_length()
@@ -422,7 +422,8 @@ def _routed_path(scope: Scope) -> str:
     return path[len(mount) :] if mount and path.startswith(mount + "/") else path
 
 
-def _needed_role(method: str, path: str) -> Role:
+def needed_role(method: str, path: str) -> Role:
+    """Return the least role that may ask this of a path."""
     first = next((part for part in path.split("/") if part), "")
     if first.casefold() == "admin":
         return "admin"

@@ -30,10 +30,10 @@ _DETAIL_CHARS_MAX = 500
 _RETRY_SECONDS = "1"
 _CURSOR = re.compile(r"at:[0-9]{1,10}")
 PROBLEM = "application/problem+json"
-_TITLES = {
-    400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 409: "Conflict",
-    413: "Content Too Large", 415: "Unsupported Media Type", 422: "Unprocessable Content", 429: "Too Many Requests",
-    500: "Internal Server Error", 502: "Bad Gateway", 503: "Service Unavailable",
+TITLES = {
+    400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 408: "Request Timeout",
+    409: "Conflict", 413: "Content Too Large", 415: "Unsupported Media Type", 421: "Misdirected Request", 422: "Unprocessable Content",
+    429: "Too Many Requests", 500: "Internal Server Error", 502: "Bad Gateway", 503: "Service Unavailable",
 }  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def problem(request: Request, status: int, detail: str, headers: dict[str, str] 
     """Answer with a problem document of RFC 9457."""
     document = {
         "type": "about:blank",
-        "title": _TITLES.get(status, "Error"),
+        "title": TITLES.get(status, "Error"),
         "status": status,
         "detail": detail[:_DETAIL_CHARS_MAX].encode(errors="replace").decode(),
         "request_id": request.scope.get("state", {}).get("request_id"),
