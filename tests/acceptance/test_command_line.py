@@ -371,3 +371,10 @@ def test_a_200_mb_message_is_cut_and_keeps_its_size(shell: Shell) -> None:
 def test_any_string_is_a_legal_search(shell: Shell, query: str) -> None:
     ingested(shell)
     assert shell.raw("search", "--", query).returncode in {0, 1}
+
+
+def test_a_port_that_is_none_is_refused_before_anything_is_opened(shell: Shell) -> None:
+    refused = shell.raw("serve", "--port", "99999")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == "recollect: a port is a number from 0, which takes a free one, to 65535, not 99999\n"
+    assert not list(shell.folder.iterdir())

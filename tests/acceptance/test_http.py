@@ -25,13 +25,14 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from recollect.client import Client, Request
 from recollect.clock import CountedIds, ManualClock
 from recollect.config import settings_from
-from recollect.errors import StoreUnavailableError
+from recollect.errors import ConfigError, StoreUnavailableError
 from recollect.memory import Memory
 from recollect.serve.http.app import create_app
 from recollect.serve.http.guard import Guard
 from recollect.serve.http.server import HttpServer
 from recollect.serve.http.tokens import FirstKey, Role, TokenFile
 from recollect.serve.http.workspaces import Workspaces
+from recollect.settings import Server, Settings
 from tests.kit import START
 from tests.serving import Serving, as_lines, eventually, served
 
@@ -170,6 +171,28 @@ def test_a_payload_may_be_marked_as_something_else_than_json(door: Door) -> None
     body = json.dumps(asked(1)).encode()
     for kind, status in (("text/plain", 201), ("application/json; charset=utf-8", 200), ("", 200)):
         assert door.client.post("/ingest/conversation", content=body, headers={"Content-Type": kind}).status_code == status
+
+
+@pytest.mark.parametrize(
+    "kind", ["x-ndjson", "ndjson", "jsonl", "x-jsonl", "jsonlines", "x-jsonlines", "json-lines", "NDJSON; charset=utf-8"]
+)
+def test_json_lines_are_known_under_every_name_that_senders_have_for_them(door: Door, kind: str) -> None:
+    lines = b"\n".join(json.dumps(asked(n)).encode() for n in range(2))
+    answer = door.client.post("/ingest/conversation", content=lines, headers={"Content-Type": f"application/{kind}"})
+    assert (answer.status_code, answer.json()["recorded"]) == (200, 2)
+
+
+def test_json_lines_sent_as_something_else_are_told_how_to_be_sent(door: Door) -> None:
+    lines = b"\n".join(json.dumps(asked(n)).encode() for n in range(2))
+    for kind in ("text/plain", "application/json", ""):
+        told = problem(door.client.post("/ingest/conversation", content=lines, headers={"Content-Type": kind}), 422)["detail"]
+        assert "application/x-ndjson" in told
+        assert (kind or "nothing") in told
+        assert "Extra data" not in told
+    told = problem(door.client.post("/ingest/conversation", content=b"messages: []", headers={"Content-Type": "text/yaml"}), 422)["detail"]
+    assert {"text/yaml", "application/json", "application/x-ndjson"} <= set(re.findall(r"[a-z]+/[a-z-]+", told))
+    told = problem(door.client.post("/ingest/conversation", content=b'{"messages":\n', headers={"Content-Type": "application/json"}), 422)
+    assert "application/" not in told["detail"]
 
 
 # Streams
@@ -459,25 +482,34 @@ def test_the_openapi_document_has_every_route_and_an_example_for_every_body(door
                 continue
             schema = content.get("schema", {})
             named_schema = document["components"]["schemas"].get(schema.get("$ref", "").rpartition("/")[2], {})
-            assert "example" in content or "example" in named_schema, f"{method} {path}"
+            assert {"example", "examples"} & {*content, *named_schema}, f"{method} {path}"
 
 
 def test_the_examples_of_the_document_can_be_sent_as_they_are(door: Door) -> None:
     document = door.client.get("/openapi.json").json()
-    bodies = {
-        path: methods["post"]["requestBody"]["content"]["application/json"]["example"]
+    contents = {
+        path: methods["post"]["requestBody"]["content"]
         for path, methods in document["paths"].items()
         if path.startswith(("/ingest", "/requests")) and "post" in methods
     }
+    bodies = {path: content["application/json"] for path, content in contents.items()}
     assert len(bodies) == 10
-    assert door.client.post("/ingest/conversation", json=bodies.pop("/ingest/conversation")).status_code == 201
+    assert door.client.post("/ingest/conversation", json=bodies.pop("/ingest/conversation")["example"]).status_code == 201
+    lines = contents["/ingest/conversation"]["application/x-ndjson"]["example"]
+    sent = door.client.post("/ingest/conversation", content=lines, headers={"Content-Type": "application/x-ndjson"})
+    assert (sent.status_code, sent.json()["recorded"]) == (200, 2)
     first, last = "/requests/{request_id}/start", "/requests/{request_id}/finalize"
     for path in (first, *(path for path in bodies if path not in {first, last}), last):
-        assert door.client.post(path.format(request_id="req_9"), json=bodies[path]).is_success, path
-    assert door.client.get("/requests/req_9").json()["status"] == "complete"
+        named = bodies[path].get("examples", {"add": {"value": bodies[path].get("example")}})
+        statuses = [door.client.post(path.format(request_id="req_9"), json=one["value"]).json()["status"] for one in named.values()]
+        assert set(statuses) <= {"created", "replaced", "unchanged"}, path
+    shown = door.client.get("/requests/req_9").json()
+    assert (shown["status"], shown["turns"][0]["assistant"]) == ("complete", "I added a null check and a test")
+    assert [len(shown["turns"][0][part]) for part in ("tool_calls", "context_files", "changes", "checkpoints")] == [1, 1, 1, 1]
 
 
-_SAMPLE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{([a-z_]+)="([^"\\\n]*)"\})? (-?[0-9.]+(?:e[+-]?[0-9]+)?)')
+_LABEL = r'[a-z_]+="[^"\\\n]*"'
+_SAMPLE = re.compile(rf"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{{({_LABEL}(?:,{_LABEL})*)\}})? (-?[0-9.]+(?:e[+-]?[0-9]+)?)")
 
 
 def test_metrics_are_what_prometheus_reads(door: Door) -> None:
@@ -497,12 +529,47 @@ def test_metrics_are_what_prometheus_reads(door: Door) -> None:
             continue
         match = _SAMPLE.fullmatch(line)
         assert match is not None, line
-        assert match[1] == list(types)[-1], "samples follow their type"
-        values[match[0].rpartition(" ")[0]] = float(match[4])
+        last = list(types)[-1]
+        of_last = {f"{last}_sum", f"{last}_count"} if types[last] == "summary" else {last}
+        assert match[1] in of_last, "samples follow their type"
+        values[match[0].rpartition(" ")[0]] = float(match[3])
     assert (values["recollect_turns"], values["recollect_messages"], values["recollect_record_total"]) == (3, 6, 3)
     assert (types["recollect_turns"], types["recollect_record_total"]) == ("gauge", "counter")
     assert values["recollect_size_bytes"] == door.client.get("/stats").json()["size_bytes"]
     assert values['recollect_jobs{state="ready"}'] > 0
+    posted = 'method="POST",route="/ingest/conversation"'
+    assert values[f'recollect_http_requests_total{{{posted},status="201"}}'] == 3
+    assert values[f"recollect_http_request_duration_seconds_count{{{posted}}}"] == 3
+    assert values[f"recollect_http_request_duration_seconds_sum{{{posted}}}"] > 0
+    assert (types["recollect_http_requests_total"], values["recollect_http_throttled_total"]) == ("counter", 0)
+
+
+def test_metrics_of_http_name_routes_and_nothing_of_another_workspace(tmp_path: Path) -> None:
+    with served(tmp_path / "server", server={"burst": 3, "per_second": 0.001}) as serving:
+        with serving.client(serving.token("theirs")) as other:
+            other.get("/ready")
+        with serving.client(None) as nobody:
+            nobody.get("/canary-1")
+        with serving.client(serving.token("mine")) as client:
+            client.get("/requests/canary-2/flow")
+            client.get("/canary-3")
+            client.request("BREW", "/canary-4")
+            client.get("/requests/canary-5")
+            assert [client.get("/stats").status_code for _ in range(2)] == [429, 429]
+        eventually(lambda: serving.logged.count("\n") >= 8)
+        with serving.client(serving.token("mine")) as client:
+            text = client.get("/metrics").text
+    assert "canary" not in text
+    counted = dict(re.findall(r"recollect_http_requests_total\{(.*)\} (.*)", text))
+    assert counted == {
+        'method="GET",route="/requests/{request_id}/flow",status="404"': "1",
+        'method="GET",route="/requests/{request_id}",status="404"': "1",
+        'method="GET",route="none",status="401"': "1",
+        'method="GET",route="none",status="404"': "1",
+        'method="GET",route="none",status="429"': "2",
+        'method="other",route="none",status="405"': "1",
+    }
+    assert "recollect_http_throttled_total 2.0\n" in text
 
 
 def test_too_many_requests_are_told_when_to_come_again(tmp_path: Path) -> None:
@@ -562,6 +629,24 @@ def test_logs_have_a_line_for_each_request_and_nothing_of_what_was_said(tmp_path
         assert not [canary for canary in canaries if canary in written]
 
 
+def test_a_client_that_goes_away_in_the_middle_is_no_failure_of_the_server(tmp_path: Path) -> None:
+    routes = ("/ingest/conversation", "/search", "/requests/{request_id}/start", "/conversations/import")
+    with served(tmp_path / "server") as serving:
+        token, port = serving.token(), int(serving.address.rpartition(":")[2])
+        for route in routes:
+            path = route.replace("{request_id}", "r")
+            head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+            with socket.create_connection(("127.0.0.1", port)) as connection:
+                connection.sendall(f'{head}Content-Length: 1000\r\n\r\n{{"messages": ['.encode())
+        eventually(lambda: serving.logged.count("\n") >= len(routes))
+        lines = [json.loads(line) for line in serving.logged.splitlines()]
+        assert sorted((line["path"], line["status"]) for line in lines) == sorted((route, 499) for route in routes)
+        assert not [line for line in lines if "error" in line]
+        assert {json.loads(line)["status"] for line in serving.audit.read_text().splitlines()} == {499}
+        with serving.client(token) as client:
+            assert client.get("/stats").json()["turns"] == 0
+
+
 # In this process
 
 
@@ -574,6 +659,36 @@ def test_answers_leave_at_once_and_a_port_that_is_taken_is_said_so(tmp_path: Pat
         port = taken.getsockname()[1]
         with pytest.raises(StoreUnavailableError, match=f"cannot listen on 127.0.0.1:{port}"):
             HttpServer(settings_from({"store": "unused", "server": {**own, "port": port}})).listening()
+
+
+@pytest.mark.parametrize("port", [-1, 65_536, 99_999])
+def test_a_port_that_is_none_is_refused_with_a_sentence(tmp_path: Path, port: int) -> None:
+    settings = Settings(store="unused", server=Server(port=port, tokens=str(tmp_path / "tokens.json")))
+    with pytest.raises(ConfigError, match=f"not {port}"):
+        HttpServer(settings)
+
+
+def test_a_name_that_nobody_could_look_up_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    tokens = TokenFile(tmp_path / "tokens.json")
+    tokens.create("default", "read", None, START)
+    with pytest.raises(ConfigError, match="no address to listen on"):
+        HttpServer(Settings(store="unused", server=Server(host="a..b", port=0, tokens=str(tokens.path)))).listening()
+
+
+def test_a_server_for_every_address_prints_one_that_works_and_the_names_it_answers_to(tmp_path: Path) -> None:
+    with served(tmp_path / "server", server={"host": "0.0.0.0", "hosts": ["memory.example"]}) as serving:  # noqa: S104  what is tested
+        assert serving.address.startswith("http://127.0.0.1:")
+        with serving.client(serving.token()) as client:
+            assert client.get("/ready").status_code == 200
+            assert client.get("/ready", headers={"Host": "memory.example"}).status_code == 200
+            problem(client.get("/ready", headers={"Host": "0.0.0.0"}), 421)  # noqa: S104  asked for, not bound to
+        assert "it answers to localhost, 127.0.0.1, [::1], memory.example as Host: name others under server.hosts" in serving.logged
+
+
+def test_a_server_for_one_address_answers_to_it(tmp_path: Path) -> None:
+    with served(tmp_path / "server", server={"host": "127.0.0.2"}) as serving, serving.client(serving.token()) as client:
+        assert serving.address.startswith("http://127.0.0.2:")
+        assert client.get("/ready").status_code == 200
 
 
 class Inside:
@@ -608,6 +723,11 @@ async def test_spans_name_the_route_and_tell_nothing_of_what_was_asked(
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
     inside = Inside(tmp_path, clock)
     parent = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+    for path in ("/requests/canary/flow", "/projects/canary/tools", "/conversations/canary", "/canary", "/requests/canary%2Fcanary"):
+        assert (await inside.ask("GET", path)).status_code == 404
+    written = "".join(span.to_json() for span in exporter.get_finished_spans())
+    assert (len(exporter.get_finished_spans()), "canary" in written, "{request_id}" in written) == (5, False, True)
+    exporter.clear()
     assert (await inside.ask("POST", "/ingest/conversation", json=asked(1), headers=parent)).status_code == 201
     assert (await inside.ask("GET", "/projects/shop/why?path=canary.py&text=canary")).status_code == 200
     assert (await inside.ask("POST", "/search", json={"query": "canary"})).status_code == 200
@@ -658,6 +778,7 @@ def test_spans_reach_the_collector_that_the_environment_names(tmp_path: Path) ->
             with serving.start().client(serving.token()) as client:
                 assert client.post("/ingest/conversation", json=asked(1)).status_code == 201
                 assert client.get("/projects/shop/why?path=canary.py").status_code == 200
+                assert client.get("/requests/canary").status_code == 404
             serving.stop()  # what is on its way is sent first
         finally:
             serving.kill()
@@ -665,6 +786,8 @@ def test_spans_reach_the_collector_that_the_environment_names(tmp_path: Path) ->
     sent = b"".join(body for path, body in Collector.received if path == "/v1/traces")
     assert b"POST /ingest/conversation" in sent
     assert b"/projects/{project_id}/why" in sent
+    assert b"/requests/{request_id}" in sent
+    assert b"/projects/shop" not in sent
     assert b"canary" not in sent
 
 
@@ -752,9 +875,21 @@ def test_what_the_guide_for_engines_shows_works(door: Door, monkeypatch: pytest.
         answer = door.client.post("/ingest/conversation", params={"replace": "true"}, json=json.loads(text))
         assert answer.is_success
         assert answer.json()["notes"] == {}
-    script = blocks("sh")[0].replace("http://127.0.0.1:8722", door.serving.address)
-    assert subprocess.run(["/bin/sh", "-ec", script], check=True, capture_output=True).stdout
+    lines, stream, corrected = (script.replace("http://127.0.0.1:8722", door.serving.address) for script in blocks("sh"))
+    for script in (stream, corrected):
+        assert subprocess.run(["/bin/sh", "-ec", script], check=True, capture_output=True).stdout
     assert door.client.get("/requests/req_2").json()["status"] == "complete"
+    shown = door.client.get("/requests/req_6").json()
+    assert (shown["status"], len(shown["turns"])) == ("complete", 1)
+    turn = shown["turns"][0]
+    assert [(one["role"], one["content"]) for one in turn["messages"]] == [("user", "Fix login bug"), ("assistant", "Done")]
+    assert [one["tool_call_id"] for one in turn["tool_calls"]] == ["t1"]
+    assert [one["file_path"] for one in turn["context_files"]] == ["src/auth.py"]
+    told = json.loads(subprocess.run(["/bin/sh", "-ec", lines], check=True, capture_output=True).stdout)
+    promised = json.loads(blocks("json")[2])
+    assert [one.keys() for one in told["results"]] == [one.keys() for one in promised["results"]]
+    assert [one["status"] for one in told["results"]] == [one["status"] for one in promised["results"]]
+    assert {**told, "results": []} == {**promised, "results": []}
     names: dict[str, Any] = {}
     exec(blocks("python")[0], names)  # noqa: S102  our own document
     sent = names["send"](

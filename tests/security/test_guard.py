@@ -665,6 +665,16 @@ def test_a_failure_gives_nothing_away(tmp_path: Path, caplog: pytest.LogCaptureF
         assert "Traceback" not in text
 
 
+def test_a_client_that_goes_away_before_its_request_is_whole_is_written_down_as_such(tmp_path: Path) -> None:
+    with served(tmp_path) as door:
+        for path in ("/x", "/fail-late"):
+            with door.connected() as connection:
+                connection.sendall(door.head(f"POST {path}", "Content-Length: 9") + b"part")
+        found = door.lines(2)
+        assert [(line["status"], line.get("error"), line["bytes_in"], line["bytes_out"]) for line in found] == [(499, None, 4, 0)] * 2
+        assert [line["status"] for line in door.audited()] == [499, 499]
+
+
 def test_the_first_key_opens_the_front_page_once(tmp_path: Path) -> None:
     first = FirstKey.create(START, "home")
     with served(tmp_path, first) as door:

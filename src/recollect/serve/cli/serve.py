@@ -35,7 +35,8 @@ def serve_demo(store: str, workspace: str, folder: Path) -> int:
 
 def _serve(settings: Settings, *, worker: bool) -> int:
     try:
-        from recollect.serve.http.server import HttpServer, is_loopback  # noqa: PLC0415  only those who serve need it
+        from recollect.serve.http.addresses import host_of, is_loopback, names_of  # noqa: PLC0415  only those who serve need it
+        from recollect.serve.http.server import HttpServer  # noqa: PLC0415  as above
     except ModuleNotFoundError as error:
         msg = f"serving needs {error.name}, which is not installed: pip install 'recollect[server]'"
         raise StoreUnavailableError(msg) from error
@@ -43,9 +44,11 @@ def _serve(settings: Settings, *, worker: bool) -> int:
     server = HttpServer(settings)
     taken = server.listening()
     host, port = settings.server.host, taken.getsockname()[1]
-    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    address = f"http://{host_of(host)}:{port}"
     if not is_loopback(host):
         complain(f"{host} is reached from elsewhere, and HTTP is not encrypted: put TLS in front of it")
+        names = sorted(names_of(host, settings.server.hosts))
+        complain(f"it answers to {', '.join(['localhost', '127.0.0.1', '[::1]', *names])} as Host: name others under server.hosts")
 
     def say() -> None:
         key = "" if server.first_key is None else f"/?key={server.first_key.key}"

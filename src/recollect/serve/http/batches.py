@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from recollect.answers import Recorded
 
 LINES_MAX = 10_000
+LINES_TYPES = (  # what senders call JSON lines; the first is what the documents name
+    *("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonl"),
+    *("application/jsonlines", "application/x-jsonlines", "application/json-lines"),
+)
 _AT_ONCE_MAX = 16
 
 
@@ -39,6 +43,16 @@ async def recorded_lines(body: bytes, record: Callable[[Any], Awaitable[Recorded
 
     await together([follow(chain) for chain in chained([_names(line) for line in lines])])
     return results
+
+
+def are_lines(body: bytes) -> bool:
+    """Tell whether what is no JSON document begins with one on a line of its own, as JSON lines do."""
+    first, _, rest = body.strip().partition(b"\n")
+    try:
+        parse_json(first)
+    except RecollectError:
+        return False
+    return bool(rest)
 
 
 def chained(named: Sequence[frozenset[str]]) -> list[list[int]]:

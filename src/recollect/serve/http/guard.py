@@ -20,6 +20,7 @@ import msgspec
 
 from recollect.clock import RandomIds, SystemClock
 from recollect.errors import ConfigError
+from recollect.serve.http.addresses import LOOPBACK_HOSTS, authority_of, with_port
 from recollect.serve.http.log import Entry, Logs
 from recollect.serve.http.tokens import TokenRecord
 
@@ -43,15 +44,12 @@ REQUEST_SECONDS_MAX = 120.0
 
 OPEN_PATH = "/health"
 FIRST_KEY_ID = "first-key"
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _LOOKING = frozenset({"GET", "HEAD"})
 _READING_POSTS = frozenset({"/search", "/context", "/similar", "/verify"})
-_PORTS = {"http": 80, "https": 443}
-_PORT_MAX = 65_535
 _QUERY_FIELDS_MAX = 10
 _POLICY_VIOLATION = 1008
-_AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_][a-z0-9_.-]*)(?::([0-9]{1,5}))?")
+CLIENT_GONE = 499  # of no standard, and what proxies write down, too: nobody is there to be answered
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CHALLENGE = ((b"www-authenticate", b"Bearer"),)
 _OURS = frozenset({b"server", b"x-request-id", b"x-content-type-options", b"cache-control"})
@@ -74,7 +72,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
                 msg = f"{name} is a number above 0, not {getattr(self, name)}"
                 raise ConfigError(msg)
         for host in self.hosts:
-            if _authority(host) is None:
+            if authority_of(host) is None:
                 msg = f"a host is a name, or name:port, such as memory.example:8722, not {host[:60]!r}"
                 raise ConfigError(msg)
 
@@ -110,7 +108,7 @@ class Guard:
         self.app = app
         self.tokens = tokens
         self.limits = limits or Limits()
-        self.hosts = _LOOPBACK | {host.lower() for host in self.limits.hosts}
+        self.hosts = LOOPBACK_HOSTS | {host.lower() for host in self.limits.hosts}
         self.first_key = first_key
         self.logs = logs or Logs()
         self.clock = clock or SystemClock()
@@ -210,7 +208,7 @@ class _Exchange:
             await self._serve()
             return
         self._token = self._authenticated()
-        needed = _needed_role(self._method, self._path)
+        needed = needed_role(self._method, self._path)
         if not self._token.may(needed):
             raise RefusalError(403, f"This needs a token of the role {needed}, and yours is of the role {self._token.role}.")
         self._check_length()
@@ -219,7 +217,7 @@ class _Exchange:
 
     def _checked_host(self) -> tuple[str, int | None]:
         given = self._header(b"host")
-        authority = _authority(given[0]) if len(given) == 1 else None
+        authority = authority_of(given[0]) if len(given) == 1 else None
         # a target that is a whole address would name a host of its own
         if authority is None or not self._scope["path"].startswith("/"):
             raise RefusalError(421, "The request does not say in one Host header which server it is for.")
@@ -234,8 +232,8 @@ class _Exchange:
             return
         scheme = str(self._scope.get("scheme", "http"))
         named, _, rest = given[0].lower().partition("://")
-        origin = _authority(rest)
-        is_own = origin is not None and origin[0] in _LOOPBACK and _with_port(origin, scheme) == _with_port(host, scheme)
+        origin = authority_of(rest)
+        is_own = origin is not None and origin[0] in LOOPBACK_HOSTS and with_port(origin, scheme) == with_port(host, scheme)
         if len(given) > 1 or named != scheme or not is_own:
             raise RefusalError(403, "Requests from pages of another origin are not served.")
 
@@ -316,6 +314,8 @@ class _Exchange:
             return await self._cut_off(RefusalError(408, "The body took too long to arrive."))
         if message["type"] == "http.disconnect":
             self._is_client_gone = True
+            if not self._is_body_whole:
+                self._leave()
             return message
         self._bytes_in += len(message.get("body", b""))
         if self._bytes_in > self._body_bytes_max:
@@ -327,6 +327,14 @@ class _Exchange:
         """Refuse in the middle of a body: an error reaches the app, so that it cannot take a part for the whole."""
         await self._refuse(refusal)
         raise refusal
+
+    def _leave(self) -> None:
+        """Write down that the client went away before its request was whole: nobody failed, and nobody hears an answer."""
+        if self._status is None:
+            self._refusal = RefusalError(CLIENT_GONE, "The client went away in the middle of its request.")
+            self._status = CLIENT_GONE
+            with contextlib.suppress(OSError):  # nothing was given away
+                self._audit(CLIENT_GONE)
 
     async def _send(self, message: Message) -> None:
         if self._refusal is not None:
@@ -397,7 +405,7 @@ class _Exchange:
             request_id=self._request_id,
             method=self._method,
             path=self._path,
-            route=getattr(self._scope.get("route"), "path", None),
+            route=getattr(self._scope.get("route"), "path_format", None),
             status=status,
             duration_ms=(self._guard.monotonic() - self._began) * 1_000,
             token_id=None if self._token is None else self._token.id,
@@ -408,25 +416,14 @@ class _Exchange:
         )
 
 
-def _authority(text: str) -> tuple[str, int | None] | None:
-    """Take `name` or `name:port` apart, in small letters; None when it is neither."""
-    match = _AUTHORITY.fullmatch(text.lower())
-    port = None if match is None or match[2] is None else int(match[2])
-    return None if match is None or (port or 0) > _PORT_MAX else (match[1], port)
-
-
-def _with_port(authority: tuple[str, int | None], scheme: str) -> tuple[str, int | None]:
-    name, port = authority
-    return name, _PORTS.get(scheme) if port is None else port
-
-
 def _routed_path(scope: Scope) -> str:
     """Return the path as the app's routes see it, below the place where the server mounts the app."""
     path, mount = scope["path"], str(scope.get("root_path", "")).rstrip("/")
     return path[len(mount) :] if mount and path.startswith(mount + "/") else path
 
 
-def _needed_role(method: str, path: str) -> Role:
+def needed_role(method: str, path: str) -> Role:
+    """Return the least role that may ask this of a path."""
     first = next((part for part in path.split("/") if part), "")
     if first.casefold() == "admin":
         return "admin"

@@ -8,16 +8,15 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from recollect.answers import Recorded, to_json
-from recollect.errors import InputError
+from recollect.errors import InputError, TooLargeError
 from recollect.limits import PATH_CHARS_MAX
 from recollect.record.requests import PIECES
-from recollect.serve.http.batches import recorded_lines
-from recollect.serve.http.examples import PAYLOAD, START, raw_body
-from recollect.serve.http.examples import PIECES as PIECE_EXAMPLES
+from recollect.serve.http.batches import LINES_TYPES, are_lines, recorded_lines
+from recollect.serve.http.examples import PAYLOAD, START, piece_body, raw_body
 from recollect.serve.http.replies import Remembering, memory_of, read_body, reply
 
 router = APIRouter()
-_LINES = ("application/x-ndjson", "application/jsonl", "application/json-lines")
+_JSON = "application/json"
 RequestId = Annotated[str, Path(min_length=1, max_length=200, description="the request's own id; it may have slashes")]
 InProject = Annotated[str | None, Query(max_length=PATH_CHARS_MAX, description="which, when several have a request of this id")]
 OnEdit = Annotated[Literal["branch", "replace"], Query(description="what an edited past does")]
@@ -31,17 +30,34 @@ def _recorded(recorded: Recorded) -> Response:
 @router.post(
     "/ingest/conversation",
     status_code=201,
-    openapi_extra=raw_body(PAYLOAD, lines=True),
-    responses={200: {"description": "recorded before, or not recorded"}, 409: {"description": "the same id with other content"}},
+    openapi_extra=raw_body(PAYLOAD, lines_type=LINES_TYPES[0]),
 )
 async def ingest(request: Request, *, replace: bool = False, on_edit: OnEdit = "branch") -> Response:
     """Record a whole request; of JSON lines each one, the bad ones reported and the good ones kept."""
     memory = await memory_of(request)  # not as a dependency, which would cost the busiest route more than it does
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() in _LINES:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in LINES_TYPES:
         results = await recorded_lines(await request.body(), partial(memory.record, replace=replace, on_edit=on_edit))
         bad = sum("error" in one for one in results)
         return reply({"recorded": len(results) - bad, "bad": bad, "results": results}, 200 if not bad else 207)
-    return _recorded(await memory.record(await read_body(request), replace=replace, on_edit=on_edit))
+    return _recorded(await memory.record(await _one(request, kind), replace=replace, on_edit=on_edit))
+
+
+async def _one(request: Request, kind: str) -> Any:
+    """Return the one payload of a body; what is no JSON is told which content types there are, where that may be the reason."""
+    try:
+        return await read_body(request)
+    except TooLargeError:
+        raise
+    except InputError as error:
+        known = f"JSON lines are taken as {', '.join(LINES_TYPES)}"
+        if are_lines(await request.body()):
+            msg = f"the body is JSON lines, and was sent as {kind[:60] or 'nothing'}: {known}"
+        elif kind and kind != _JSON:
+            msg = f"{error}; it was sent as {kind[:60]}: a payload is taken as {_JSON}, and {known}"
+        else:
+            raise
+        raise InputError(msg) from error
 
 
 @router.post("/requests/{request_id:path}/start", status_code=201, openapi_extra=raw_body(START))
@@ -56,7 +72,7 @@ def _add_piece(piece: Any) -> None:
 
     add.__doc__ = f"Add {piece.replace('-', ' ')} to an open request; the same again changes nothing."
     add.__name__ = f"add_{piece.replace('-', '_')}"
-    router.post(f"/requests/{{request_id:path}}/{piece}", openapi_extra=raw_body(PIECE_EXAMPLES[piece]))(add)
+    router.post(f"/requests/{{request_id:path}}/{piece}", openapi_extra=piece_body(piece))(add)
 
 
 for _piece in PIECES:

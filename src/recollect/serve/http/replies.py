@@ -11,11 +11,13 @@ import msgspec
 from fastapi import Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from recollect.answers import to_json
 from recollect.capture.clean import parse_json
 from recollect.errors import InputError, RecollectError, StoreBusyError, StoreUnavailableError
 from recollect.memory import Memory
+from recollect.serve.http.guard import CLIENT_GONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,10 +30,10 @@ _DETAIL_CHARS_MAX = 500
 _RETRY_SECONDS = "1"
 _CURSOR = re.compile(r"at:[0-9]{1,10}")
 PROBLEM = "application/problem+json"
-_TITLES = {
-    400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 409: "Conflict",
-    413: "Content Too Large", 415: "Unsupported Media Type", 422: "Unprocessable Content", 429: "Too Many Requests",
-    500: "Internal Server Error", 502: "Bad Gateway", 503: "Service Unavailable",
+TITLES = {
+    400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 408: "Request Timeout",
+    409: "Conflict", 413: "Content Too Large", 415: "Unsupported Media Type", 421: "Misdirected Request", 422: "Unprocessable Content",
+    429: "Too Many Requests", 500: "Internal Server Error", 502: "Bad Gateway", 503: "Service Unavailable",
 }  # fmt: skip
 
 
@@ -60,7 +62,7 @@ def problem(request: Request, status: int, detail: str, headers: dict[str, str] 
     """Answer with a problem document of RFC 9457."""
     document = {
         "type": "about:blank",
-        "title": _TITLES.get(status, "Error"),
+        "title": TITLES.get(status, "Error"),
         "status": status,
         "detail": detail[:_DETAIL_CHARS_MAX].encode(errors="replace").decode(),
         "request_id": request.scope.get("state", {}).get("request_id"),
@@ -92,6 +94,10 @@ def answer_errors(app: FastAPI) -> None:
     async def unwritable(request: Request, _: Exception) -> Response:
         return problem(request, 422, "A text has half a character in it (a lone surrogate), which nothing can hold: send whole ones.")
 
+    async def gone(_: Request, __: Exception) -> Response:
+        return Response(status_code=CLIENT_GONE)  # a span is told; the client is not there any more
+
+    app.add_exception_handler(ClientDisconnect, gone)
     app.add_exception_handler(UnicodeEncodeError, unwritable)
     app.add_exception_handler(Exception, unforeseen)
     app.add_exception_handler(RecollectError, ours)

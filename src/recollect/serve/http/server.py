@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import socket
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ import uvicorn
 
 from recollect.clock import RandomIds, SystemClock
 from recollect.errors import ConfigError, RecollectError, StoreUnavailableError
+from recollect.serve.http.addresses import PORT_MAX, is_loopback, names_of
 from recollect.serve.http.app import create_app
 from recollect.serve.http.guard import Guard, Limits
 from recollect.serve.http.log import AuditLog, Logs, RequestLog, default_audit_path
@@ -24,18 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from recollect.clock import Clock, Ids
+    from recollect.serve.http.figures import Figures
+    from recollect.serve.http.log import Entry
     from recollect.settings import Settings
 
 _SHUTDOWN_SECONDS = 20
 _SWEEP_SECONDS = 60.0
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether an address is reached from this machine alone."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 class HttpServer:
@@ -46,6 +40,9 @@ class HttpServer:
         self.clock = clock or SystemClock()
         self.ids = ids or RandomIds()
         server = settings.server
+        if not 0 <= server.port <= PORT_MAX:
+            msg = f"a port is a number from 0, which takes a free one, to {PORT_MAX}, not {server.port}"
+            raise ConfigError(msg)
         self.tokens = token_file(server.tokens)
         audit = Path(server.audit_log).expanduser() if server.audit_log else default_audit_path()
         self._logs = logs or Logs(request=RequestLog(sys.stderr).write, audit=AuditLog(audit).write)
@@ -67,6 +64,9 @@ class HttpServer:
             except OSError:
                 taken.close()
                 raise
+        except UnicodeError as error:  # what a name that no resolver would be asked for raises
+            msg = f"{host[:60]!r} is no address to listen on: name one such as 127.0.0.1"
+            raise ConfigError(msg) from error
         except OSError as error:
             msg = f"cannot listen on {host}:{port}: {error.strerror or error}"
             raise StoreUnavailableError(msg) from error
@@ -76,18 +76,25 @@ class HttpServer:
         """Serve until told to stop; requests under way are finished first."""
         workspaces = await Workspaces.open(self.settings, self.clock, self.ids, worker=worker)
         server = self.settings.server
+        app = create_app(workspaces, self.tokens, self.clock)
+        figures: Figures = app.state.figures
+
+        def ended(entry: Entry) -> None:
+            figures.count(entry)
+            self._logs.request(entry)
+
         guard = Guard(
-            create_app(workspaces, self.tokens, self.clock),
+            app,
             self.tokens,
             limits=Limits(
                 body_bytes_max=server.body_bytes_max,
                 requests_at_once_max=server.requests_at_once_max,
                 per_second=server.per_second,
                 burst=server.burst,
-                hosts=frozenset(server.hosts),
+                hosts=names_of(server.host, server.hosts),
             ),
             first_key=self.first_key,
-            logs=self._logs,
+            logs=self._logs._replace(request=ended),
             clock=self.clock,
             ids=self.ids,
         )

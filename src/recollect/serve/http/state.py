@@ -38,7 +38,7 @@ async def stats(memory: Remembering) -> Response:
 
 
 @router.get("/metrics", response_class=Response)
-async def metrics(memory: Remembering) -> Response:
+async def metrics(request: Request, memory: Remembering) -> Response:
     """Say the same for Prometheus, of the workspace of the token, with what this process did in it."""
     counted = await memory.stats()
     names = ("conversations", "turns", "messages", "tool_calls", "passages", "embedded", "size_bytes")
@@ -46,6 +46,7 @@ async def metrics(memory: Remembering) -> Response:
     lines += _metric("recollect_jobs", "gauge", {f'{{state="{state}"}}': count for state, count in counted.jobs.items()})
     lines += _metric("recollect_summaries", "gauge", {f'{{level="{level}"}}': count for level, count in counted.summaries.items()})
     lines += [line for name, value in memory.metrics.prometheus().items() for line in _metric(name, "counter", {"": value})]
+    lines += [line for metric in request.app.state.figures.prometheus(memory.workspace) for line in _metric(*metric)]
     return Response("\n".join(lines) + "\n", media_type=_TEXT)
 
 
