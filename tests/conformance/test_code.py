@@ -132,11 +132,11 @@ async def test_a_context_shows_code_as_its_file_has_it_now(memory: Memory, proje
     conversation = await memory.create_conversation(cwd=project)
     await conversation.record(user="Hello", assistant="Hi")
     shown = (await memory.context("what does login_user do", conversation=conversation.id)).render()
-    assert "function login_user · src/auth.py:12–14 of 15 lines" in shown
+    assert "function login_user · src/auth.py:12–14 of 14 lines" in shown
     assert '> def login_user(name: str) -> str:\n>     """Greet somebody who has the key."""\n>     return f"hello {name}"' in shown
     (project / "src" / "auth.py").write_text("\n\n" + AUTH.replace("hello", "goodbye"))
     shown = (await memory.context("what does login_user do", conversation=conversation.id)).render()
-    assert "src/auth.py:14–16 of 17 lines" in shown
+    assert "src/auth.py:14–16 of 16 lines" in shown
     assert "goodbye" in shown
     assert "hello {name}" not in shown
     (project / "src" / "auth.py").write_text("nothing = 1\n")
