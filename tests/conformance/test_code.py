@@ -127,6 +127,27 @@ async def test_conversations_that_speak_of_code_are_joined_to_it_before_and_afte
     assert (await memory.scopes("login_user", cwd=project))[0].conversations == ()
 
 
+async def test_names_of_other_modules_are_no_symbols_of_the_project(memory: Memory, project: Path) -> None:
+    (project / "src" / "limits.py").write_text("LOGIN_LIMIT = 5\n")
+    own = await memory.create_conversation(cwd=project, title="own")
+    await own.record(user=f"{project}/src/auth.py:8 is wrong, and shop.auth.login_user, and LOGIN_LIMIT", assistant="Yes.")
+    other = await memory.create_conversation(cwd=project, title="other")
+    for text in (
+        "flask_login.login_user(user)",
+        "from flask_login import login_user",
+        "see requests.auth.Door.unlock_door",
+        'File "/usr/lib/python3.11/src/auth.py", line 13, in login_user',
+        "other.LOGIN_LIMIT",
+    ):
+        await other.record(user=text, assistant="Yes.")
+    await memory.index(project)
+    for _ in range(2):
+        for name in ("login_user", "Door.unlock_door", "LOGIN_LIMIT"):
+            (use,) = await memory.scopes(name, cwd=project)
+            assert [info.title for info in use.conversations] == ["own"]
+        await memory.distill()
+
+
 async def test_a_context_shows_code_as_its_file_has_it_now(memory: Memory, project: Path) -> None:
     await memory.index(project)
     conversation = await memory.create_conversation(cwd=project)

@@ -52,7 +52,7 @@ class Indexer:
         self._policy = policy
         self._clean = clean
         self._embedder = embedder
-        self._linker = Linker(store, workspace)
+        self._linker = Linker(store, workspace, str(root))
         self._is_linked = False
         self._changed = 0
         self._unreadable = 0
