@@ -15,6 +15,7 @@ from recollect.code.mentions import mentions_of, referenced
 from recollect.code.symbols import symbols_of
 from recollect.code.walking import source_files, source_text
 from tests.mentioned import LABELLED, SCOPES
+from tests.mentioned import ROOT as LABELLED_ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +78,7 @@ def _references() -> dict[str, float]:
     """Compare what is found in the labelled sentences with what somebody said is there."""
     told = right = wanted = 0
     for text, labels in LABELLED:
-        mentions = mentions_of(text)
-        found = set(referenced(mentions, [one for one in SCOPES if {one.name, one.qualified} & mentions.names], SCOPES))
+        mentions = mentions_of(text, LABELLED_ROOT)
+        found = set(referenced(mentions, [one for one in SCOPES if {one.name, one.qualified} & mentions.names], SCOPES, "shop"))
         told, right, wanted = told + len(found), right + len(found & set(labels)), wanted + len(labels)
     return {"reference_precision": round(right / told, 3), "reference_recall": round(right / wanted, 3), "references_labelled": wanted}

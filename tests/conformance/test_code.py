@@ -127,22 +127,72 @@ async def test_conversations_that_speak_of_code_are_joined_to_it_before_and_afte
     assert (await memory.scopes("login_user", cwd=project))[0].conversations == ()
 
 
+async def test_names_of_other_modules_are_no_symbols_of_the_project(memory: Memory, project: Path) -> None:
+    (project / "src" / "limits.py").write_text("LOGIN_LIMIT = 5\n")
+    own = await memory.create_conversation(cwd=project, title="own")
+    await own.record(user=f"{project}/src/auth.py:8 is wrong, and shop.auth.login_user, and LOGIN_LIMIT", assistant="Yes.")
+    other = await memory.create_conversation(cwd=project, title="other")
+    for text in (
+        "flask_login.login_user(user)",
+        "from flask_login import login_user",
+        "see requests.auth.Door.unlock_door",
+        'File "/usr/lib/python3.11/src/auth.py", line 13, in login_user',
+        "other.LOGIN_LIMIT",
+    ):
+        await other.record(user=text, assistant="Yes.")
+    await memory.index(project)
+    for _ in range(2):
+        for name in ("login_user", "Door.unlock_door", "LOGIN_LIMIT"):
+            (use,) = await memory.scopes(name, cwd=project)
+            assert [info.title for info in use.conversations] == ["own"]
+        await memory.distill()
+
+
 async def test_a_context_shows_code_as_its_file_has_it_now(memory: Memory, project: Path) -> None:
     await memory.index(project)
     conversation = await memory.create_conversation(cwd=project)
     await conversation.record(user="Hello", assistant="Hi")
     shown = (await memory.context("what does login_user do", conversation=conversation.id)).render()
-    assert "function login_user · src/auth.py:12–14 of 15 lines" in shown
+    assert "function login_user · src/auth.py:12–14 of 14 lines" in shown
     assert '> def login_user(name: str) -> str:\n>     """Greet somebody who has the key."""\n>     return f"hello {name}"' in shown
     (project / "src" / "auth.py").write_text("\n\n" + AUTH.replace("hello", "goodbye"))
     shown = (await memory.context("what does login_user do", conversation=conversation.id)).render()
-    assert "src/auth.py:14–16 of 17 lines" in shown
+    assert "src/auth.py:14–16 of 16 lines" in shown
     assert "goodbye" in shown
     assert "hello {name}" not in shown
     (project / "src" / "auth.py").write_text("nothing = 1\n")
     context = await memory.context("what does login_user do", conversation=conversation.id)
     assert "login_user(name" not in context.render()
     assert any("not in its file any more" in left.reason for left in context.left_out)
+
+
+async def test_what_is_too_long_for_the_section_is_cut_with_a_mark_and_leaves_room_for_others(memory: Memory, project: Path) -> None:
+    steps = "".join(f"    step_{n} = {n}\n" for n in range(3_000))
+    (project / "giant.py").write_text(f'def giant_worker():\n    """Work a lot."""\n{steps}')
+    await memory.index(project)
+    alone = await memory.context("giant_worker", project="shop")
+    (item,) = [item for item in alone.items if item.kind == "scope"]
+    assert item.is_cut
+    assert "Work a lot." in item.text
+    assert "step_2999" in item.text
+    assert "[cut: " in item.text
+    assert item.char_count > 9_000
+    both = await memory.context("login_user giant_worker", project="shop")
+    shown = {item.file_path: item for item in both.items if item.kind == "scope"}
+    assert (shown["giant.py"].is_cut, shown["src/auth.py"].is_cut) == (True, False)
+    assert "hello {name}" in shown["src/auth.py"].text
+
+
+async def test_each_symbol_that_is_found_is_shown_or_told_to_be_left_out(memory: Memory, project: Path) -> None:
+    (project / "limits.py").write_text("".join(f'LOGIN_LIMIT_{n} = "{"x" * 900}"\n' for n in range(6)) + "LOGIN_LIMIT = 5\n")
+    await memory.index(project)
+    for query in ("how does login_user heed the login limit", "retry LOGIN_LIMIT of a door", "LOGIN_LIMIT_1 LOGIN_LIMIT_2 LOGIN_LIMIT_3"):
+        for budget_chars in (2_000, 5_000, 100_000):
+            context = await memory.context(query, project="shop", budget_chars=budget_chars)
+            found = [hit.scope.id for hit in await memory.find_scopes(query, project="shop", limit=8)]
+            told = [item.id for item in context.items if item.kind == "scope"]
+            told += [left.id for left in context.left_out if left.kind == "scope" and left.reason]
+            assert sorted(told) == sorted(found) != []
 
 
 async def test_code_outside_of_its_folder_is_never_shown(memory: Memory, project: Path, tmp_path: Path) -> None:

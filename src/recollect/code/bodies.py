@@ -8,7 +8,7 @@ import msgspec
 
 from recollect.code.languages import language_of
 from recollect.code.symbols import symbols_of
-from recollect.code.walking import SourceFile, source_text
+from recollect.code.walking import SourceFile, lines_in, source_text
 from recollect.errors import ConfigError
 from recollect.identity import content_hash
 
@@ -33,10 +33,10 @@ def body_of(root: Path, scope: Scope) -> Body | None:
     text = _text(root, scope.file_path)
     if text is None:
         return None
-    lines = text.split("\n")
+    lines, file_lines = text.split("\n"), lines_in(text)
     own = "\n".join(lines[scope.line_start - 1 : scope.line_end])
     if content_hash(own.strip()) == scope.content_hash:
-        return Body(_shown(own), scope.line_start, scope.line_end, len(lines), is_same=True)
+        return Body(_shown(own), scope.line_start, scope.line_end, file_lines, is_same=True)
     language = language_of(scope.file_path)
     try:
         found = [] if language is None else symbols_of(text, language)
@@ -47,7 +47,7 @@ def body_of(root: Path, scope: Scope) -> Body | None:
     if symbol is None:
         return None
     moved = "\n".join(lines[symbol.line_start - 1 : symbol.line_end])
-    return Body(_shown(moved), symbol.line_start, symbol.line_end, len(lines), is_same=symbol.content_hash == scope.content_hash)
+    return Body(_shown(moved), symbol.line_start, symbol.line_end, file_lines, is_same=symbol.content_hash == scope.content_hash)
 
 
 def _shown(text: str) -> str:

@@ -119,6 +119,11 @@ def _is_sayable(path: str) -> bool:
     return len(path) <= PATH_CHARS_MAX
 
 
+def lines_in(text: str) -> int:
+    """Return how many lines a text has; the end of the last one begins no other."""
+    return text.count("\n") + (text != "" and not text.endswith("\n"))
+
+
 def source_text(root: Path, file: SourceFile) -> str | None:
     """Return the text of a source file with its line ends; None when it is gone, too large, or not to be read."""
     if file.size > SOURCE_BYTES_MAX:

@@ -8,7 +8,18 @@ import msgspec
 
 from recollect.compose.context import SECTIONS, Context, Item, LeftOut, Section
 from recollect.compose.rendering import around_chars, heading, sized
-from recollect.compose.wording import age, age_of, file_line, files_in_order, hit_body, summary_body, turn_body, without_said, worded
+from recollect.compose.wording import (
+    age,
+    age_of,
+    file_line,
+    files_in_order,
+    hit_body,
+    summary_body,
+    turn_body,
+    whole_chars,
+    without_said,
+    worded,
+)
 from recollect.distill.cues import cues, is_correction, sets_a_rule
 from recollect.text import shorten
 
@@ -17,13 +28,15 @@ if TYPE_CHECKING:
 
     from recollect.answers import Hit
     from recollect.compose.context import SectionName
-    from recollect.compose.material import Material, Plan
+    from recollect.compose.material import CodePiece, Material, Plan
     from recollect.model import Summary, Turn
     from recollect.store.shapes import Question
 
 _ITEM_CHARS_MIN = 160  # what is cut to less says nothing
 _HIT_CHARS_MIN = 1_500
 _HITS_PER_SHARE = 4  # one hit takes at most this part of the room, so that others have some
+_SYMBOL_CHARS_MIN = 1_000
+_SYMBOLS_PER_SHARE = 3  # what is cut takes no more than this part of the room that others want
 _CHATTER_CHARS_MAX = 60
 _TOKENS_PER_CHAR_MIN = 0.2
 _FITTING_ROUNDS_MAX = 9
@@ -237,25 +250,26 @@ class _Composer:
                 self._leave(left)
 
     def _code(self) -> None:
-        """Show symbols of the code: the whole text where it fits, else what it is called with; what is gone is not shown."""
+        """Show symbols of the code, whole where they fit, else cut; what they are called with where their text is not at hand."""
         if "code" not in self._plan.shares:
             return
-        for piece in sorted(self._material.code, key=lambda one: one.scope.kind == "variable"):
-            scope = piece.scope
-            item = Item(
-                kind="scope", id=scope.id, text="", file_path=scope.file_path, line_start=piece.line_start, line_end=piece.line_end,
-                score=piece.score, reason="the question is about it",
-            )  # fmt: skip
-            if piece.is_gone:
-                self._leave(_left_item("code", item, "it is not in its file any more, or its file is gone"))
-                continue
-            of = "" if piece.file_lines is None else f" of {piece.file_lines} lines"
-            head = f"### {scope.kind} {scope.qualified or scope.name} · {scope.file_path}:{piece.line_start}–{piece.line_end}{of}"
-            room = self._left_in("code", self._share("code"))
-            if piece.text is not None and worded(head, piece.text, room, may_cut=False) is not None:
-                self._add("code", item, head, piece.text, self._share("code"))
-            else:
-                self._add("code", item, head, "\n".join(filter(None, (scope.signature, scope.docstring))), self._share("code"))
+        share = self._share("code")
+        known = [piece for piece in self._material.code if not self._is_left(piece)]
+        waiting = [(piece, *_symbol_words(piece)) for piece in sorted(known, key=lambda one: one.scope.kind == "variable")]
+        while waiting:
+            piece, head, body = waiting.pop(0)
+            room = self._left_in("code", share)
+            wanted = sum(whole_chars(after_head, after) for _, after_head, after in waiting)
+            item_max = max(room - wanted, share // _SYMBOLS_PER_SHARE, _SYMBOL_CHARS_MIN)
+            self._add("code", _symbol_item(piece), head, body, share, None if whole_chars(head, body) <= room + 1 else item_max)
+
+    def _is_left(self, piece: CodePiece) -> bool:
+        """Tell whether a symbol is not to be shown, and leave it out then."""
+        if piece.is_gone:
+            self._leave(_left_item("code", _symbol_item(piece), "it is not in its file any more, or its file is gone"))
+        elif piece.is_far:
+            self._leave(_left_item("code", _symbol_item(piece), "the question is hardly about it"))
+        return piece.is_gone or piece.is_far
 
     def _relevant(self, hits: Iterable[Hit], budget: int) -> list[tuple[Hit, str]]:
         """Show hits, best first; returns those that found no room."""
@@ -355,6 +369,21 @@ class _Composer:
                 )  # fmt: skip
                 self._add("summaries", item, head, told_of, budget)
         self._filled.get("summaries", []).reverse()
+
+
+def _symbol_item(piece: CodePiece) -> Item:
+    return Item(
+        kind="scope", id=piece.scope.id, text="", file_path=piece.scope.file_path, line_start=piece.line_start, line_end=piece.line_end,
+        score=piece.score, reason="the question is about it",
+    )  # fmt: skip
+
+
+def _symbol_words(piece: CodePiece) -> tuple[str, str]:
+    """Return where a symbol is, and its text, or what it is called with and says of itself."""
+    scope = piece.scope
+    of = "" if piece.file_lines is None else f" of {piece.file_lines} lines"
+    head = f"### {scope.kind} {scope.qualified or scope.name} · {scope.file_path}:{piece.line_start}–{piece.line_end}{of}"
+    return head, "\n".join(filter(None, (scope.signature, scope.docstring))) if piece.text is None else piece.text
 
 
 def top(summaries: Iterable[Summary], raw: set[int]) -> list[Summary]:

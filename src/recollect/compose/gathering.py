@@ -122,14 +122,15 @@ class Gatherer:
         """Return the symbols of the code that a question may be about, each as its file has it now."""
         if "code" not in self._plan.shares or not prompt.strip():
             return []
-        hits = [hit for hit in await self._reach.find(prompt, project_ids) if hit.score >= _CODE_SCORE_MIN]
+        hits = await self._reach.find(prompt, project_ids)
         roots = {one: await self._reach.root_of(one) for one in dict.fromkeys(hit.scope.project_id for hit in hits)}
         return [self._piece(hit, roots[hit.scope.project_id][1]) for hit in hits if roots[hit.scope.project_id][0]]
 
     def _piece(self, hit: ScopeHit, root: str | None) -> CodePiece:
         scope = hit.scope
-        bare = CodePiece(scope=scope, score=hit.score, line_start=scope.line_start, line_end=scope.line_end)
-        if root is None or not Path(root).is_dir():
+        is_far = hit.score < _CODE_SCORE_MIN
+        bare = CodePiece(scope=scope, score=hit.score, line_start=scope.line_start, line_end=scope.line_end, is_far=is_far)
+        if is_far or root is None or not Path(root).is_dir():
             return bare
         from recollect.code.bodies import body_of  # noqa: PLC0415  only where code was indexed
 

@@ -12,7 +12,10 @@ from recollect.store.shapes import Question
 
 
 class CodePiece(msgspec.Struct, frozen=True, kw_only=True):
-    """A symbol of the code with its text as its file has it now; without a text where no file is at hand, or it is not there any more."""
+    """A symbol of the code with its text as its file has it now; without a text where no file is at hand, or it is not there any more.
+
+    `is_far` is one that was found, but is hardly what the question is about.
+    """
 
     scope: Scope
     score: float
@@ -21,6 +24,7 @@ class CodePiece(msgspec.Struct, frozen=True, kw_only=True):
     line_end: int = 0
     file_lines: int | None = None
     is_gone: bool = False
+    is_far: bool = False
 
 
 class Material(msgspec.Struct, frozen=True, kw_only=True):

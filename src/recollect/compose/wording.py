@@ -43,8 +43,7 @@ def worded(head: str, body: str, room: int, *, may_cut: bool = True) -> tuple[st
 
     None when not even a word fits, or when it does not fit whole and may not be cut.
     """
-    head = harmless(" ".join(head.split()))
-    whole = f"{head}\n{quoted(body)}" if body.strip() else head
+    head, whole = _whole(head, body)
     if len(whole) <= room:
         return whole, False
     space = room - len(head) - 3
@@ -54,6 +53,16 @@ def worded(head: str, body: str, room: int, *, may_cut: bool = True) -> tuple[st
             return text, True
         space = int(space * _SHRINK)
     return None
+
+
+def whole_chars(head: str, body: str) -> int:
+    """Return how many characters a head line with a quoted body has when nothing of it is cut, its line break included."""
+    return len(_whole(head, body)[1]) + 1
+
+
+def _whole(head: str, body: str) -> tuple[str, str]:
+    head = harmless(" ".join(head.split()))
+    return head, f"{head}\n{quoted(body)}" if body.strip() else head
 
 
 def turn_body(turn: Turn, *, with_question: bool) -> str:

@@ -52,7 +52,7 @@ class Indexer:
         self._policy = policy
         self._clean = clean
         self._embedder = embedder
-        self._linker = Linker(store, workspace)
+        self._linker = Linker(store, workspace, str(root))
         self._is_linked = False
         self._changed = 0
         self._unreadable = 0
@@ -132,14 +132,14 @@ class Indexer:
             await self._linker.link(self._project.id, turns)
 
     def _read(self, file: SourceFile) -> tuple[str, IndexedFile] | None:
-        from recollect.code.walking import source_text  # noqa: PLC0415  only those who index need it
+        from recollect.code.walking import lines_in, source_text  # noqa: PLC0415  only those who index need it
 
         text = source_text(self._root, file)
         if text is None:  # gone since it was listed, or not to be read
             self._unreadable += 1
             return None
         kept = "names" if self._policy.withholds else "all"  # what is kept of it changes with the policy
-        return text, IndexedFile(path=file.path, content_hash=f"{content_hash(text)}:{kept}", line_count=text.count("\n") + 1)
+        return text, IndexedFile(path=file.path, content_hash=f"{content_hash(text)}:{kept}", line_count=lines_in(text))
 
     def _scopes(self, file: SourceFile, text: str) -> tuple[Scope, ...]:
         return tuple(scopes_of(self._project.id, file.path, file.language, text, self._policy, self._clean))

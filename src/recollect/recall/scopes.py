@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from recollect.answers import ScopeHit
-from recollect.code.mentions import is_telling
+from recollect.code.mentions import is_constant, is_telling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,5 +53,5 @@ def _named(scope: Scope, said: set[str], query: str) -> float:
     if "." in scope.qualified and any(word == scope.qualified or word.endswith("." + scope.qualified) for word in said):
         return 1.0
     if scope.name in said or any(word.endswith("." + scope.name) for word in said):
-        return 0.9 if is_telling(scope.name) else 0.4
+        return 0.9 if is_telling(scope.name) or is_constant(scope.name) else 0.4
     return 0.5 if scope.file_path in query else 0.0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.code.walking import FOLDER_DEPTH_MAX, Skipped, SourceFile, source_files, source_text
+from recollect.code.walking import FOLDER_DEPTH_MAX, Skipped, SourceFile, lines_in, source_files, source_text
 from recollect.errors import ConfigError
 
 
@@ -167,6 +167,11 @@ def test_the_text_of_a_file_keeps_its_line_ends(tmp_path: Path) -> None:
     assert source_text(tmp_path, file) is None
     (tmp_path / "a.py").unlink()
     assert source_text(tmp_path, SourceFile("a.py", "python", 1, 0)) is None
+
+
+@pytest.mark.parametrize(("text", "count"), [("", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), ("a\nb\n", 2), ("\n", 1), ("\n\n", 2)])
+def test_the_end_of_the_last_line_begins_no_other(text: str, count: int) -> None:
+    assert lines_in(text) == count
 
 
 def test_a_missing_package_names_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
