@@ -70,7 +70,10 @@ class Endpoint:
                     endpoint._released.wait(line)
                     line = "late"
                 status = line if isinstance(line, int) else 200
-                self._say(status, line if isinstance(line, bytes) else self._body(line))
+                if isinstance(endpoint, StreamingEndpoint) and endpoint.asked[-1].get("stream") and isinstance(line, str):
+                    self._say(status, endpoint.streamed(line), "text/event-stream")
+                else:
+                    self._say(status, line if isinstance(line, bytes) else self._body(line))
 
             def do_GET(self) -> None:
                 endpoint.asked.append({})  # only a redirect that was followed comes here
@@ -80,12 +83,12 @@ class Endpoint:
                 said = endpoint.error(line) if isinstance(line, int) else endpoint.answer(line, endpoint.asked[-1])
                 return json.dumps(said).encode()
 
-            def _say(self, status: int, body: bytes) -> None:
+            def _say(self, status: int, body: bytes, kind: str = "application/json") -> None:
                 try:
                     self.send_response(status)
                     if endpoint._location is not None:
                         self.send_header("Location", endpoint._location)
-                    self.send_header("Content-Type", "application/json")
+                    self.send_header("Content-Type", kind)
                     self.send_header("Content-Length", str(len(body)))
                     self.end_headers()
                     self.wfile.write(body)
@@ -96,6 +99,30 @@ class Endpoint:
                 pass
 
         return Handler
+
+
+class StreamingEndpoint(Endpoint):
+    """OpenAI's chat completions as they are streamed: a line is the words of an answer, and how it ends.
+
+    `stop` gives a reason and `[DONE]`, `done` `[DONE]` alone, `cut` nothing: the connection closes as if all were said.
+    """
+
+    def __init__(self, *lines: str, end: str = "stop", thought: str = "") -> None:
+        super().__init__(*lines)
+        self._end = end
+        self._thought = thought
+
+    def streamed(self, line: str) -> bytes:
+        """Return all events of an answer."""
+        deltas = [{"role": "assistant", "reasoning_content": self._thought}] if self._thought else []
+        deltas += [{"role": "assistant", "content": f"{word} "} for word in line.split()]
+        chunks = [self._chunk(delta, None) for delta in deltas] + ([self._chunk({}, "stop")] if self._end == "stop" else [])
+        events = [json.dumps(chunk) for chunk in chunks] + (["[DONE]"] if self._end != "cut" else [])
+        return "".join(f"data: {event}\n\n" for event in events).encode()
+
+    def _chunk(self, delta: dict[str, Any], reason: str | None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "finish_reason": reason}
+        return {"id": "scripted", "object": "chat.completion.chunk", "created": 1, "model": "small", "choices": [choice]}
 
 
 class EmbeddingEndpoint(Endpoint):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,13 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.toolsets import FunctionToolset
 
 from recollect.agent.agent import ConversationAgent
+from recollect.agent.conversing import AgentConversation
 from recollect.agent.remembering import Remembering
 from recollect.agent.scripted import ScriptedAgentModel
-from recollect.agent.settings import AgentConfig, TextPiece
+from recollect.agent.settings import AgentConfig, Event, Reply, TextPiece
 from recollect.errors import InputError, ModelError, SpendingError
 from recollect.memory import Memory
-from tests.endpoint import Endpoint
+from tests.endpoint import Endpoint, Line, StreamingEndpoint
 from tests.kit import configured
 
 
@@ -75,7 +77,68 @@ async def test_what_tools_did_before_the_end_came_is_kept(memory: Memory) -> Non
     done, hung = turn.tool_calls
     assert done.result is not None
     assert (done.tool_name, done.status, done.result.result) == ("add", "success", "3")
-    assert (hung.tool_name, hung.status) == ("hang", "unknown")
+    assert hung.result is not None
+    assert (hung.tool_name, hung.status) == ("hang", "failed")
+    assert "stopped with the answer" in (hung.result.result or "")
+    assert hung.duration_ms is not None
+
+
+def refusal(said: str) -> bytes:
+    """Return the body of an answer that refuses."""
+    message = {"role": "assistant", "content": None, "refusal": said}
+    body = {"id": "x", "object": "chat.completion", "created": 1, "model": "small"}
+    return json.dumps({**body, "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}).encode()
+
+
+async def told(own: Memory, message: str = "Tell me") -> tuple[AgentConversation, list[Event], ModelError | None]:
+    """Ask the configured model, and return what came, and how it ended."""
+    conversation = await ConversationAgent(own).create_conversation(project="shop")
+    events: list[Event] = []
+    try:
+        async for event in conversation.stream_message(message):
+            events.append(event)  # noqa: PERF401  those before an error are wanted, too
+    except ModelError as error:
+        return conversation, events, error
+    return conversation, events, None
+
+
+async def test_an_answer_that_breaks_off_is_kept_as_failed_with_what_came_however_politely_it_ended(memory: Memory) -> None:
+    text = 'half an answer that says data: [DONE] and "finish_reason": "stop"'
+    with StreamingEndpoint(text, end="cut", thought="let me see") as endpoint:
+        own = configured(memory, models={"agent": {"name": "small", "endpoint": endpoint.url}})
+        conversation, events, error = await told(own)
+        assert f"{endpoint.url} broke off before the answer was whole" in str(error)
+    assert "".join(event.text for event in events if isinstance(event, TextPiece)).strip() == text
+    (turn,) = await conversation.turns()
+    assert (turn.status, turn.finish_reason) == ("failed", None)
+    assert [(one.role, one.content, one.reasoning) for one in turn.messages[1:]] == [("assistant", f"{text} ", "let me see")]
+    (spent,) = await own.spending()
+    assert (spent.calls, spent.failures) == (1, 1)
+
+
+@pytest.mark.parametrize(("end", "reason"), [("stop", "stop"), ("done", None)])
+async def test_an_answer_is_whole_when_its_server_says_so_and_keeps_no_reason_that_nobody_gave(
+    memory: Memory, end: str, reason: str | None
+) -> None:
+    with StreamingEndpoint("a whole answer", end=end) as endpoint:
+        own = configured(memory, models={"agent": {"name": "small", "endpoint": endpoint.url}})
+        conversation, events, error = await told(own)
+    assert error is None
+    assert isinstance(events[-1], Reply)
+    (turn,) = await conversation.turns()
+    assert (turn.assistant, turn.status, turn.finish_reason) == ("a whole answer ", "complete", reason)
+
+
+async def test_what_was_thought_before_a_listener_left_is_kept(memory: Memory) -> None:
+    model = ScriptedAgentModel(["thinking: the port is in the settings", "The port is 8123, as ever."])
+    conversation = await ConversationAgent(memory, model).create_conversation(project="shop")
+    async with aclosing(conversation.stream_message("Which port?")) as events:
+        async for event in events:
+            if isinstance(event, TextPiece):
+                break
+    (turn,) = await conversation.turns()
+    assert (turn.status, turn.messages[-1].reasoning) == ("failed", "the port is in the settings")
+    assert turn.messages[-1].content
 
 
 async def test_a_memory_that_closes_stops_the_answers_under_way(memory: Memory, reopen: Any) -> None:
@@ -194,6 +257,45 @@ async def test_every_failure_of_a_model_is_an_error_of_ours_and_the_message_is_k
         ("One", "failed"),
         ("Two", "failed"),
     ]
+
+
+SAID_OF: list[tuple[Line, str | None, str]] = [
+    (401, None, r"does not accept the key \(401: scripted 401\): put the variable that holds its key into models\.agent\.key_variable$"),
+    (401, "SHOP_KEY", r"put a key into SHOP_KEY$"),
+    (404, None, r"no such model, .* \(404: scripted 404\): correct models\.agent\.name or models\.agent\.endpoint$"),
+    (429, None, r"asked too often or its quota is used up \(429: scripted 429\): ask later$"),
+    (500, None, r"the server at http://127.* failed \(500: scripted 500\): ask again, or look at what it logs$"),
+    (302, None, r"sends elsewhere \(302\), which is not followed: put the address that answers into models\.agent\.endpoint$"),
+    (400, None, r"does not take what it was sent \(400: scripted 400\)"),
+    (b"<html>", None, r"gave no answer that can be used .*: ask again, or see that models\.agent\.endpoint"),
+    ("", None, r"it said nothing, though it was asked again"),
+    (refusal("I cannot help with that"), None, r"it refused \(Refusal: 'I cannot help with that'\): ask in other words, or another model$"),
+]
+
+
+@pytest.mark.parametrize(("line", "variable", "said"), SAID_OF)
+async def test_a_failure_is_told_with_its_address_and_what_to_do_and_no_body(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, line: Line, variable: str | None, said: str
+) -> None:
+    monkeypatch.setenv("SHOP_KEY", "k")
+    with Endpoint(line) as endpoint:
+        use = {"name": "small", "endpoint": endpoint.url, **({"key_variable": variable} if variable else {})}
+        conversation = await ConversationAgent(configured(memory, models={"agent": use})).create_conversation(project="shop")
+        with pytest.raises(ModelError, match=r"the model 'small' did not answer: .*" + said) as raised:
+            await conversation.send_message("Hi")
+    assert not {"{", "[", "\n"} & set(str(raised.value))
+
+
+async def test_a_server_that_is_away_is_told_with_its_address(memory: Memory) -> None:
+    with Endpoint("") as endpoint:
+        use = {"name": "small", "endpoint": endpoint.url}
+    conversation = await ConversationAgent(configured(memory, models={"agent": use})).create_conversation(project="shop")
+    with pytest.raises(ModelError) as raised:
+        await conversation.send_message("Hi")
+    assert str(raised.value) == (
+        f"the model 'small' did not answer: {endpoint.url} cannot be reached (nothing listens there): start its server, or correct "
+        "models.agent.endpoint"
+    )
 
 
 async def test_many_messages_at_once_keep_the_cap_together(memory: Memory) -> None:

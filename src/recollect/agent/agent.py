@@ -115,6 +115,12 @@ class ConversationAgent:
         name = self.memory.settings.models.agent.name if self._model is None else getattr(self._model, "model_name", self._model)
         return str(name)
 
+    def explained(self, error: Exception) -> str:
+        """Return a sentence for what its model's client raised."""
+        from recollect.models.explaining import explained, place_of_model  # noqa: PLC0415  as below
+
+        return explained(self.model_name, place_of_model(_USE, self.memory.settings.models.agent, self._model), error)
+
     def _answering(self, info: ConversationInfo, cwd: str | os.PathLike[str] | None) -> AgentConversation:
         from recollect.agent.conversing import AgentConversation  # noqa: PLC0415  pydantic-ai is loaded by those who have a model
 

@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import UsageLimits
 
-from recollect.agent.remembering import Remembering, Watch
+from recollect.agent.remembering import Remembering, Streamed, Watch
 from recollect.agent.settings import ContextComposed, ReasoningPiece, Reply, TextPiece, ToolBegun, ToolEnded
 from recollect.agent.translating import result_text
 from recollect.checks import checked_text
@@ -107,8 +107,7 @@ class AgentConversation(Conversation):
                     usage_limits=UsageLimits(request_limit=None),  # rounds are what is limited
                 )
         except (AgentRunError, UserError, FallbackExceptionGroup) as error:
-            msg = f"the model {self._agent.model_name!r} did not answer: {shorten(str(error), 300)}"
-            raise ModelError(msg) from error
+            raise ModelError(self._agent.explained(error)) from error
         finally:
             await surely(self._settled(seen, text))
         return seen.reply(result.output)
@@ -129,7 +128,8 @@ class _Seen:
         self.run: Kept | None = None
         self._context: Context | None = None
         self._listener = tell
-        self._pieces: list[str] = []
+        self._texts: list[str] = []
+        self._thoughts: list[str] = []
 
     def _tell(self, event: Event) -> None:
         if self._listener is not None:
@@ -142,8 +142,8 @@ class _Seen:
     def run_is(self, run: Kept) -> None:
         self.run = run
 
-    def streamed(self) -> str:
-        return "".join(self._pieces)
+    def streamed(self) -> Streamed:
+        return Streamed("".join(self._texts), "".join(self._thoughts))
 
     async def handle(self, _: RunContext[Any], events: AsyncIterable[AgentStreamEvent]) -> None:
         """Tell of events as they come."""
@@ -167,8 +167,7 @@ class _Seen:
     def _piece(self, text: str | None, *, is_text: bool) -> None:
         if not text:
             return
-        if is_text:
-            self._pieces.append(text)
+        (self._texts if is_text else self._thoughts).append(text)
         self._tell(TextPiece(text=text) if is_text else ReasoningPiece(text=text))
 
     def reply(self, content: str) -> Reply:

@@ -35,17 +35,25 @@ if TYPE_CHECKING:
 
 _DEFAULTS = AgentConfig()
 _TOLD_CHARS_MAX = 200_000
+_STOPPED = "stopped with the answer, before it ended: what it did until then is done"
+
+
+class Streamed(NamedTuple):
+    """What has come of a run's answers so far: their words, and what was thought."""
+
+    text: str = ""
+    reasoning: str = ""
 
 
 class Watch(NamedTuple):
     """Who is told of a run: that it begins, and its context once that is composed.
 
-    `streamed` says all of the answer that has come so far, so that what breaks off is kept, too.
+    `streamed` says all that has come so far, so that what breaks off is kept, too.
     """
 
     on_run: Callable[[Kept], None] = lambda _: None
     on_context: Callable[[Context], None] = lambda _: None
-    streamed: Callable[[], str] = lambda: ""
+    streamed: Callable[[], Streamed] = Streamed
 
 
 _UNWATCHED = Watch()
@@ -121,8 +129,10 @@ class Remembering(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any], handler: WrapToolExecuteHandler
     ) -> Any:
         """Time a tool, and hold on to what came of it until the model is told."""
-        began = time.perf_counter()
-        outcome: tuple[Any, bool] | None = None
+        if self._run is None:
+            return await handler(args)
+        self._run.runs(call)
+        outcome: tuple[Any, bool] = _STOPPED, True
         try:
             result = await handler(args)
             outcome = result, False
@@ -130,9 +140,7 @@ class Remembering(AbstractCapability[Any]):
             outcome = error, True
             raise
         finally:
-            if self._run is not None:
-                took_ms = round(1_000 * (time.perf_counter() - began), 3)
-                self._run.ran(call, took_ms, outcome)
+            self._run.ran(call, *outcome)
         return result
 
 
@@ -148,12 +156,13 @@ class Kept:
         self._text = prompt_text(prompt)
         self._is_closed = False
         self._rendered = ""
+        self._running: dict[str, tuple[ToolCallPart, float]] = {}
         self._durations_ms: dict[str, float] = {}
         self._outcomes: dict[str, dict[str, Any]] = {}
         self._waiting: list[dict[str, Any]] = []
         self._related: list[str] = []
         self._answer_chars = 0
-        self._streamed_chars = 0
+        self._kept = Streamed()
 
     async def begin(self) -> None:
         """Record the user's message, and compose what goes before it."""
@@ -189,11 +198,18 @@ class Kept:
                 return [*messages[:n], shown, *messages[n + 1 :]]
         return messages  # somebody took the prompt out: what it was to be answered with goes, too
 
-    def ran(self, call: ToolCallPart, took_ms: float, outcome: tuple[Any, bool] | None) -> None:
+    def runs(self, call: ToolCallPart) -> None:
+        """Note that a tool begins: the run may end before it does."""
+        self._running[call.tool_call_id] = call, time.perf_counter()
+
+    def ran(self, call: ToolCallPart, result: Any, is_failed: bool) -> None:  # noqa: FBT001  as it comes
         """Hold on to what came of a tool."""
+        if (found := self._running.pop(call.tool_call_id, None)) is None:
+            return  # it was told as stopped when the run ended
+        _, began = found
+        took_ms = round(1_000 * (time.perf_counter() - began), 3)
         self._durations_ms[call.tool_call_id] = took_ms
-        if outcome is not None:
-            self._outcomes[call.tool_call_id] = outcome_message(call, took_ms, *outcome)
+        self._outcomes[call.tool_call_id] = outcome_message(call, took_ms, result, is_failed)
 
     async def returned(self, request: ModelRequest) -> None:
         """Keep what tools brought back, as the model is told it."""
@@ -207,7 +223,7 @@ class Kept:
     async def answered(self, response: ModelResponse) -> None:
         """Keep what the model said."""
         message = answer_message(response)
-        self._answer_chars, self._streamed_chars = len(message["content"]), len(self._watch.streamed())
+        self._answer_chars, self._kept = len(message["content"]), self._watch.streamed()
         self._waiting.append(message)
         await self._write()
 
@@ -238,9 +254,13 @@ class Kept:
 
     async def _failed(self) -> None:
         if self.turn is not None and not self._is_closed:
-            rest = self._watch.streamed()[self._streamed_chars :]
+            come = self._watch.streamed()
+            said, thought = come.text[len(self._kept.text) :], come.reasoning[len(self._kept.reasoning) :]
+            for call, _ in list(self._running.values()):
+                self.ran(call, _STOPPED, is_failed=True)
             self._waiting += self._outcomes.values()
-            self._waiting += [{"role": "assistant", "content": rest}] if rest.strip() else []
+            rest = {"role": "assistant", "content": said, "reasoning": thought or None}
+            self._waiting += [rest] if said.strip() or thought.strip() else []
             await self._closed("failed")
 
     async def _closed(self, status: TurnStatus) -> None:

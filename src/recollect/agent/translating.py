@@ -64,8 +64,14 @@ def answer_message(response: ModelResponse) -> dict[str, Any]:
         "tool_calls": calls,
         "usage": {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens},
         "model": response.model_name,
-        "finish_reason": response.finish_reason,
+        "finish_reason": _finish_reason(response),
     }
+
+
+def _finish_reason(response: ModelResponse) -> str | None:
+    """Return why a model stopped as its server said it: where a server of OpenAI's protocol says nothing, pydantic-ai says `stop`."""
+    is_unsaid = response.provider_name == "openai" and "finish_reason" not in (response.provider_details or {})
+    return None if is_unsaid and response.finish_reason == "stop" else response.finish_reason
 
 
 def result_messages(request: ModelRequest, durations_ms: Mapping[str, float]) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from pydantic_ai.output import OutputObjectDefinition
 
 from recollect.errors import ModelError
 from recollect.fence import fence_name, fenced
+from recollect.models.explaining import explained, place_of_model
 from recollect.models.metered import sent_text, settle_failed, spent_in
 from recollect.models.plain import plain_text
 
@@ -31,7 +32,6 @@ _REFUSALS = frozenset({401, 403})  # nobody is served
 _PASSING = frozenset({408, 409, 425, 429})
 _SERVER_ERRORS = 500
 _UNREADABLE = frozenset({400, 422, 501})  # some servers take no schema
-_TOLD_CHARS_MAX = 200
 
 
 class PassingError(ModelError):
@@ -60,6 +60,7 @@ class Asker:
 
     def __init__(self, what: str, use: ModelUse, purse: Purse, *, seconds_max: float | None = None) -> None:
         self._what = what
+        self._use = use
         self._output_tokens_max = use.output_tokens_max
         self._purse = purse
         self._seconds_max = seconds_max
@@ -104,14 +105,14 @@ class Asker:
                 settle_failed(bill, error)
                 if wanted.output_object is not None and isinstance(error, ModelHTTPError) and error.status_code in _UNREADABLE:
                     raise _NoSchemaError from error
-                raise self._explained(model.model_name, error) from error
+                raise self._explained(model, error) from error
             bill.spent = spent_in(sent, answer)
         return plain_text(answer.text or "")
 
-    def _explained(self, name: str, error: Exception) -> ModelError:
+    def _explained(self, model: Model, error: Exception) -> ModelError:
         """Return our own error for a provider's, by whether it may pass."""
         status = error.status_code if isinstance(error, ModelHTTPError) else None
-        msg = f"the model {name!r} for {self._what} could not be asked: {' '.join(str(error).split())[:_TOLD_CHARS_MAX]}"
+        msg = explained(model.model_name, place_of_model(self._what, self._use, model), error)
         if status in _REFUSALS:
             return RefusedError(msg)
         may_pass = isinstance(error, AgentRunError) if status is None else status in _PASSING or status >= _SERVER_ERRORS

@@ -38,6 +38,11 @@ def load_packages(*uses: ModelUse) -> None:
             import_module(f"pydantic_ai.models.{provider}")
 
 
+def address_of(use: ModelUse) -> str:
+    """Return where a use asks: the user's own endpoint, else the one of its provider."""
+    return use.endpoint or _ENDPOINTS[use.provider]
+
+
 @asynccontextmanager
 async def open_model(use: ModelUse, what: str) -> AsyncGenerator[Model]:
     """Give the model of a use, with connections of its own that end with it.
@@ -46,15 +51,17 @@ async def open_model(use: ModelUse, what: str) -> AsyncGenerator[Model]:
     goes to the server that the user named, and to no other.
     """
     key = key_of(use.key_variable, what) or _PLACEHOLDER_KEY
-    endpoint = use.endpoint or _ENDPOINTS[use.provider]
+    endpoint = address_of(use)
     try:
         import httpx2  # noqa: PLC0415  only those who ask a model need it
+
+        from recollect.models.streaming import EndsWhole  # noqa: PLC0415  as above
 
         client = httpx2.AsyncClient(
             follow_redirects=False,
             timeout=None,  # whoever asks sets the limit
             trust_env=endpoint.startswith("https:"),  # a proxy of the environment is used where it sees nothing of what is said
-            event_hooks={"request": [_Only(key)]},
+            event_hooks={"request": [_Only(key)], "response": [EndsWhole(use.provider)]},
         )
         model = _made(use, endpoint, key, client)
     except ImportError as error:
