@@ -223,7 +223,8 @@ def test_a_request_comes_in_pieces_and_is_finalized(any_door: Door) -> None:
     problem(client.post(f"{to}/finalize", json=[]), 422)
     assert client.post(f"{to}/finalize").status_code == 200
     assert client.post(f"{to}/finalize", json={"status": "failed"}).json()["status"] == "unchanged"
-    problem(client.post(f"{to}/messages", json=pieces["messages"]), 409)
+    assert client.post(f"{to}/messages", json=pieces["messages"]).json()["status"] == "unchanged", "sent once more, it says nothing new"
+    problem(client.post(f"{to}/messages", json={"messages": [{"role": "user", "content": "and more", "sequence": 9}]}), 409)
     problem(client.post(f"{to}/start", json={"project_id": "shop"}), 409)
     shown = client.get(to).json()
     turn = shown["turns"][0]

@@ -978,7 +978,7 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_payloads_of_the_page_are_read_without_a_note() -> None:
-    minimal, full = (json.loads(block) for block in blocks("json"))
+    minimal, full = (json.loads(block) for block in blocks("json")[:2])
     for document in (minimal, full):
         reading = Reading(Cleaner(default_redactor()), START)
         payload = read_payload(document, reading)
