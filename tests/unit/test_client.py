@@ -331,6 +331,19 @@ def test_a_live_request_is_sent_piece_by_piece_in_order(client: Client, server: 
     assert all(seen.body["timestamp"] for seen in server.seen if seen.piece == "start")
 
 
+def test_a_live_call_that_came_before_any_answer_hangs_from_the_next(client: Client, server: Loopback) -> None:
+    with client.request("r", project_id="shop", live=True) as request:
+        request.user("one")
+        request.tool_call("ls", tool_call_id="t1").result("a.py")
+        request.assistant("I looked")
+        request.user("two")
+        request.assistant("done")
+    client.flush(PATIENCE_SECONDS)
+    calls = [seen.body["tool_calls"][0] for seen in server.seen if seen.piece == "tool-calls"]
+    assert [(one["id"], one["message_sequence"]) for one in calls] == [("t1", None), ("t1", 1)]
+    assert len({one["timestamp"] for one in calls}) == 1
+
+
 def test_a_live_piece_leaves_before_the_request_ends(strict: Client, server: Loopback) -> None:
     request = strict.request(project_id="shop", live=True)
     assert server.pieces == ["start"]

@@ -151,6 +151,7 @@ class Request:
             prompt_tokens=plain(prompt_tokens),
             completion_tokens=plain(completion_tokens),
         )
+        joined: list[Json] = []
         with self._lock:
             said |= {"sequence": self._sequence, "timestamp": _now()}
             self._sequence += 1
@@ -158,9 +159,12 @@ class Request:
                 self._asking = None
             elif role == "assistant":
                 self._asking = said
-                if self._unasked:
-                    said["tool_calls"], self._unasked = self._unasked, []
+                joined, self._unasked = self._unasked, []
+                if joined and not self._live:
+                    said["tool_calls"] = joined
         self._add("messages", "messages", said)
+        if joined and self._live:  # they were sent before anybody knew which message they would hang from
+            self._stream("tool-calls", {"tool_calls": [{**one, "message_sequence": said["sequence"]} for one in joined]})
 
     def context(self, file_path: str, **fields: Unpack[ContextFields]) -> None:
         """Record a file that was given to the model; `usefulness` is from 0 to 1, and left out when unknown."""
@@ -179,6 +183,9 @@ class Request:
         if self._live:
             place = None if asking is None else asking["sequence"]
             called = {"id": call_id, "name": plain(name), **given, "timestamp": _now(), "message_sequence": place}
+            if place is None:
+                with self._lock:
+                    self._unasked.append(called)
         else:
             called = {"tool_call_id": call_id, "tool_name": plain(name), **given, "timestamp": _now()}
             self._calls[call_id] = called
