@@ -61,7 +61,7 @@ class ConversationAgent:
                 "(`recollect config path` prints where that is), or give the agent a model"
             )
             raise ConfigError(msg)
-        _load_packages()
+        load_packages()
         if memory.settings != (own := settings_with(memory.settings, self.config)):
             memory.adopt(own)
 
@@ -171,7 +171,8 @@ class ConversationAgent:
         yield Metered(given, purse)
 
 
-def _load_packages() -> None:
+def load_packages() -> None:
+    """Load what every agent needs, whatever its model; `ConfigError` where it is not installed."""
     try:
         import_module("pydantic_ai")
     except ModuleNotFoundError as error:
