@@ -54,6 +54,11 @@ class Endpoint:
         """Return the body of an error."""
         return {"error": {"message": f"scripted {status}", "type": "scripted"}}
 
+    def streamed(self, line: str) -> bytes | None:
+        """Return all events of an answer that is streamed, where this server can."""
+        del line
+        return None
+
     def _next(self) -> Line:
         return self._lines.pop(0) if len(self._lines) > 1 else self._lines[0]
 
@@ -70,8 +75,9 @@ class Endpoint:
                     endpoint._released.wait(line)
                     line = "late"
                 status = line if isinstance(line, int) else 200
-                if isinstance(endpoint, StreamingEndpoint) and endpoint.asked[-1].get("stream") and isinstance(line, str):
-                    self._say(status, endpoint.streamed(line), "text/event-stream")
+                wants_stream = endpoint.asked[-1].get("stream") or "stream" in self.path
+                if wants_stream and isinstance(line, str) and (events := endpoint.streamed(line)) is not None:
+                    self._say(status, events, "text/event-stream")
                 else:
                     self._say(status, line if isinstance(line, bytes) else self._body(line))
 
@@ -175,3 +181,49 @@ class GoogleEndpoint(Endpoint):
 
     def error(self, status: int) -> dict[str, Any]:
         return {"error": {"code": status, "message": f"scripted {status}", "status": "UNAVAILABLE"}}
+
+
+class AnthropicStream(AnthropicEndpoint):
+    """Anthropic's messages as they are streamed, to the end or not."""
+
+    is_cut = False
+
+    def streamed(self, line: str) -> bytes:
+        """Return all events of an answer."""
+        usage = {"input_tokens": 5, "output_tokens": 1}
+        message = {
+            "id": "m",
+            "type": "message",
+            "role": "assistant",
+            "model": "scripted",
+            "content": [],
+            "stop_reason": None,
+            "usage": usage,
+        }
+        events: list[dict[str, Any]] = [
+            {"type": "message_start", "message": message},
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": line}},
+        ]
+        if not self.is_cut:
+            events += [
+                {"type": "content_block_stop", "index": 0},
+                {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": 4}},
+                {"type": "message_stop"},
+            ]
+        return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events).encode()
+
+
+class GoogleStream(GoogleEndpoint):
+    """Google's streamGenerateContent, to the end or not."""
+
+    is_cut = False
+
+    def streamed(self, line: str) -> bytes:
+        """Return all events of an answer."""
+        content = {"role": "model", "parts": [{"text": line}]}
+        candidates: list[dict[str, Any]] = [{"index": 0, "content": content}]
+        if not self.is_cut:
+            candidates.append({"index": 0, "content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": "STOP"})
+        events = [{"candidates": [one], "modelVersion": "scripted", "responseId": "scripted"} for one in candidates]
+        return "".join(f"data: {json.dumps(event)}\r\n\r\n" for event in events).encode()

@@ -100,7 +100,7 @@ def settings_from(values: Mapping[str, Any], source: str = "the settings") -> Se
     try:
         settings = msgspec.convert(dict(values), Settings)
     except msgspec.ValidationError as error:
-        msg = f"in {source}: {error}"
+        msg = f"in {source}: {error}{_choices(values, Settings)}"
         raise ConfigError(msg) from error
     if settings.agent.memory.persistence.type == "neo4j" and not settings.store.startswith(("neo4j", "bolt")):
         msg = f"in {source}: agent.memory.persistence.type is neo4j, but store names no Neo4j server: set it to neo4j://host:7687"
@@ -109,6 +109,19 @@ def settings_from(values: Mapping[str, Any], source: str = "the settings") -> Se
         msg = f"in {source}: {wrong}"
         raise ConfigError(msg)
     return settings
+
+
+def _choices(values: object, section: type[Section]) -> str:
+    """Say what the first setting may be that is to be one of a few words and is another."""
+    given = cast("dict[str, Any]", values) if isinstance(values, dict) else {}
+    for name, hint, _, _ in fields(section):
+        value = given.get(name)
+        if isinstance(hint, type) and issubclass(hint, Section):
+            if told := _choices(value, hint):
+                return told
+        elif get_origin(hint) is Literal and value is not None and value not in get_args(hint):
+            return f": {str(value)[:40]!r} is none of {', '.join(map(str, get_args(hint)))}"
+    return ""
 
 
 def _contradictions(settings: Settings) -> Iterator[str]:

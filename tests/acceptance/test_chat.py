@@ -73,9 +73,9 @@ class Typed:
 
 
 @contextmanager
-def typed(folder: Path, *words: str) -> Generator[Typed]:
+def typed(folder: Path, *words: str, colours: bool = False) -> Generator[Typed]:
     master, slave = pty.openpty()
-    environment = {**os.environ, "TERM": "dumb", "NO_COLOR": "1"}
+    environment = {**os.environ, "TERM": "dumb"} | ({} if colours else {"NO_COLOR": "1"})
     process = subprocess.Popen(
         [RECOLLECT, "chat", *words], cwd=folder, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True
     )
@@ -165,6 +165,17 @@ def test_a_model_that_fails_ends_with_a_sentence_and_a_code(folder: Path, monkey
     assert "Traceback" not in done.stderr
 
 
+def test_without_the_package_of_agents_it_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder.parent / "block").mkdir()
+    (folder.parent / "block" / "sitecustomize.py").write_text("import sys\nsys.modules['pydantic_ai'] = None\n")
+    monkeypatch.setenv("PYTHONPATH", str(folder.parent / "block"))
+    with Endpoint("") as endpoint:
+        configured(folder, monkeypatch, endpoint)
+    for words in (("--offline", "hi"), ("hi",)):
+        done = chat(folder, *words)
+        assert (done.returncode, done.stderr) == (2, "recollect: an agent needs one more package: pip install 'recollect[models]'\n")
+
+
 def test_a_person_talks_looks_at_what_was_recalled_and_comes_back_later(folder: Path) -> None:
     with typed(folder, "--offline") as person:
         person.until("› ")
@@ -189,6 +200,30 @@ def test_a_person_talks_looks_at_what_was_recalled_and_comes_back_later(folder: 
         person.types("/new")
         person.until("new conversation[\\s\\S]*› ")
         person.types("/quit")
+        assert person.ends() == 0
+
+
+def test_what_looks_like_a_command_and_is_none_is_not_sent(folder: Path) -> None:
+    with typed(folder, "--offline") as person:
+        person.until("› ")
+        person.types("/contxt")
+        assert "/new begins anew" in person.until(r"'/contxt' is no command: [\s\S]*› ")
+        for sent in ("/usr/bin/python is what?", "// what is this"):
+            person.types(sent)
+            person.until("→ search_memory[\\s\\S]*\n› ")
+        person.types("/exit")
+        assert person.ends() == 0
+
+
+def test_what_was_said_before_is_shown_in_colours_that_work(folder: Path) -> None:
+    assert chat(folder, "--offline", "Which \x1b[31mport?").returncode == 0
+    with typed(folder, "--offline", "--resume", colours=True) as person:
+        person.until("which\\?")
+        person.types("1")
+        recap = person.until("Which[\\s\\S]*nothing about that yet")
+        assert "\x1b[36m›\x1b[0m Which" in recap
+        assert "\x1b[31m" not in recap
+        person.types("/exit")
         assert person.ends() == 0
 
 

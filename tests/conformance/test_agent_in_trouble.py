@@ -22,7 +22,7 @@ from recollect.agent.conversing import AgentConversation
 from recollect.agent.remembering import Remembering
 from recollect.agent.scripted import ScriptedAgentModel
 from recollect.agent.settings import AgentConfig, Event, Reply, TextPiece
-from recollect.errors import InputError, ModelError, SpendingError
+from recollect.errors import ConfigError, InputError, ModelError, SpendingError
 from recollect.memory import Memory
 from tests.endpoint import Endpoint, Line, StreamingEndpoint
 from tests.kit import configured
@@ -378,6 +378,16 @@ async def test_a_model_that_asks_nobody_is_neither_counted_nor_capped(memory: Me
         await (await ConversationAgent(own, ScriptedAgentModel("ok")).create_conversation(project="p")).send_message("Hi")
     ).content == "ok"
     assert await own.spending() == []
+
+
+async def test_what_is_no_model_is_refused_before_anything_is_said(memory: Memory) -> None:
+    for wrong in (5, b"openai:gpt-5", ScriptedAgentModel):
+        with pytest.raises(InputError, match="model is a model of pydantic-ai or its name there, not "):
+            ConversationAgent(memory, wrong)  # type: ignore[arg-type]
+    for unknown in ("nope", "", "nobody:gpt-5"):
+        with pytest.raises(ConfigError, match=f"there is no model '{unknown}': name one with its provider"):
+            ConversationAgent(memory, unknown)
+    assert ConversationAgent(memory, "test").model_name == "test"
 
 
 async def test_what_is_no_conversation_is_refused_at_once(memory: Memory) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from datetime import timedelta
@@ -214,12 +216,18 @@ def test_the_command_line_asks_it_and_the_doctor_says_whether_it_could_be(tmp_pa
         return done.stdout.strip()
 
     with EmbeddingEndpoint() as endpoint:
-        config.write_text(f"models: {{embeddings: {{name: m, endpoint: '{endpoint.url}', dimension: 3, key_variable: MY_KEY}}}}\n")
+        use = f"name: m, endpoint: '{endpoint.url}', dimension: 3, key_variable: MY_KEY, daily_tokens_max: 1000"
+        config.write_text(f"models: {{embeddings: {{{use}}}}}\n")
         conversation = run("new", "--project", "p")
         run("record", conversation, "--user", "a question", "--assistant", "an answer")
         assert "2 of 2 passages embedded" in run("distill", "--wait")
         assert len(endpoint.asked[0]["input"]) == 2
-        assert "embeddings m: 1 call" in run("stats", "--models")
+        told = run("stats", "--models")
+        assert re.search(r"today +embeddings m: 1 call, \d+ tokens in, 0 out, \d+\.\d s \(\d+\.\d s a call\)", told)
+        ((spent,), caps) = (json.loads(run("stats", "--models", "--json"))[name] for name in ("today", "caps"))
+        left = 1_000 - spent["input_tokens"]
+        assert caps == {"embeddings": {"daily_tokens_max": 1_000, "left_tokens": left}}
+        assert f"cap     embeddings {left} of 1,000 tokens are left today (UTC)" in told
         assert f"by m at {endpoint.url}" in run("doctor")
     environment["MY_KEY"] = ""
     assert "MY_KEY is to hold the key" in run("doctor", code=1)

@@ -118,12 +118,14 @@ async def test_a_schema_of_ones_own_needs_a_model_and_nonsense_is_refused(memory
     for schema in ("text", {"type": "array"}, {"type": "object", "unheard": 1}, int):
         with pytest.raises(InputError):
             await memory.analyze([own_id], output_schema=schema)
-    nonsense: tuple[dict[str, Any], ...] = ({"concurrency": -1}, {"retries": 99}, {"limit": -1}, {"task": "x" * 5_000})
+    nonsense: tuple[dict[str, Any], ...] = ({"concurrency": 0}, {"concurrency": -1}, {"retries": 99}, {"limit": -1}, {"task": "x" * 5_000})
     for values in nonsense:
         with pytest.raises(InputError):
             await memory.analyze(**values)
     with pytest.raises(InputError, match="list of ids"):
         await memory.analyze(own_id)
+    with pytest.raises(InputError, match="from 1 to"):
+        await batch_analyze([own_id], memory=memory, concurrency=0)
 
 
 async def test_many_are_analysed_at_once_by_what_holds_them(memory: Memory) -> None:
@@ -270,6 +272,15 @@ async def test_similar_conversations_come_with_what_was_learned_there_newest_fir
     await put(memory, *[insight(own_id, f"finding {n}", f"i{n}", created_at=NOW + timedelta(seconds=n)) for n in range(5)])
     (similar,) = await memory.find_similar_conversations("login crash")
     assert [one.id for one in similar.learned] == ["i4", "i3", "i2"]
+
+
+async def test_what_was_learned_is_told_once_whatever_it_was_asked_for(memory: Memory) -> None:
+    own_id = await talked(memory)
+    said = [("tokens expire", 0), ("dates are in UTC", 1), ("tokens expire", 2), ("tokens expire", 3)]
+    made = [insight(own_id, text, f"i{n}", task=f"task {n}", created_at=NOW + timedelta(seconds=n)) for text, n in said]
+    await put(memory, *made)
+    (similar,) = await memory.find_similar_conversations("login crash")
+    assert [one.id for one in similar.learned] == ["i3", "i1"]
 
 
 async def test_a_copy_has_the_insights_and_when_they_are_gone(memory: Memory, elsewhere: Memory, clock: ManualClock) -> None:

@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 
+from recollect.agent.agent import ConversationAgent
+from recollect.agent.settings import Reply
 from recollect.clock import CountedIds, ManualClock
 from recollect.config import settings_from
-from recollect.errors import ConfigError
+from recollect.errors import ConfigError, ModelError
 from recollect.memory import Memory
 from recollect.model import Summary
 from recollect.models.providers import open_model
 from recollect.settings import ModelUse
 from recollect.store import Store
-from tests.endpoint import AnthropicEndpoint, Endpoint, GoogleEndpoint, Line
+from tests.endpoint import AnthropicEndpoint, AnthropicStream, Endpoint, GoogleEndpoint, GoogleStream, Line
+from tests.kit import configured
 from tests.small_model import SmallModel
 
 SAID = "The login crash came from an expired token; a null check was added."
@@ -170,3 +173,25 @@ async def test_a_real_model_writes_a_summary_and_a_title_or_costs_none(
     assert set(spent) == {"summaries", "titles"}
     assert all(one.input_tokens > 50 and 0 < one.output_tokens <= 12 and not one.failures for one in spent.values())
     assert (await memory.verify()).status == "intact"
+
+
+STREAMS: dict[str, type[AnthropicStream | GoogleStream]] = {"anthropic": AnthropicStream, "google": GoogleStream}
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+async def test_a_streamed_answer_is_whole_when_its_protocol_says_so_and_fails_where_it_only_ends(
+    memory: Memory, provider: str, *, is_cut: bool
+) -> None:
+    endpoint = STREAMS[provider]("The port is 8123.")
+    endpoint.is_cut = is_cut
+    with endpoint:
+        use = {"provider": provider, "name": PROVIDERS[provider][1], "endpoint": endpoint.url, "key_variable": "SHOP_KEY"}
+        conversation = await ConversationAgent(configured(memory, models={"agent": use})).create_conversation(project="shop")
+        said = conversation.stream_message("Which port?")
+        if is_cut:
+            with pytest.raises(ModelError, match="broke off before the answer was whole"):
+                [event async for event in said]
+        else:
+            assert isinstance([event async for event in said][-1], Reply)
+    (turn,) = await conversation.turns()
+    assert (turn.assistant, turn.status) == ("The port is 8123.", "failed" if is_cut else "complete")

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -250,20 +251,53 @@ async def test_what_makes_no_sense_is_said(memory: Memory) -> None:
         await with_model(memory, ANSWER).rewrite(budget_tokens=5)
 
 
-def test_it_is_asked_without_await_and_on_the_command_line(tmp_path: Path) -> None:
-    config, store = tmp_path / "config.yaml", f"sqlite://{tmp_path}/m.db"
-    environment = {**os.environ, "RECOLLECT_CONFIG": str(config), "RECOLLECT_STORE": store}
-    with sync.Memory.open(store, worker=False) as memory:
-        conversation = memory.create_conversation(project="p")
-        for n in range(14):
-            conversation.record(user=f"Fix bug number {n} in the login", assistant="It failed at a comma.")
-        memory.distill()
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Command:
+    """Run commands on a file of their own, which their configuration lies beside."""
+    environment = {**os.environ, "RECOLLECT_CONFIG": str(tmp_path / "config.yaml"), "RECOLLECT_STORE": f"sqlite://{tmp_path}/m.db"}
 
     def run(*arguments: str) -> tuple[int, str, str]:
         command = [sys.executable, "-m", "recollect", *arguments]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout, done.stderr
 
+    return run
+
+
+def test_why_a_model_gave_nothing_is_said(tmp_path: Path, run: Command) -> None:
+    config, store = tmp_path / "config.yaml", f"sqlite://{tmp_path}/m.db"
+    with sync.Memory.open(store, worker=False) as memory:
+        conversation = memory.create_conversation(project="p")
+        for n in range(14):
+            conversation.record(user=f"Fix bug number {n} in the login", assistant="It failed at a comma.")
+        memory.distill()
+    with Endpoint("no") as useless:
+        config.write_text(json.dumps({"models": {"summaries": {"name": "small", "endpoint": useless.url}}}))
+        assert "4 stayed extractive, the last because the model 'small' gave" in run("distill", "--rewrite")[1]
+    away = f"{useless.url} cannot be reached (nothing listens there)"
+    code, out, _ = run("distill", "--rewrite")
+    assert (code, away in out, "of no use" in out) == (1, True, False)
+    code, out, _ = run("distill", "--rewrite", "--json")
+    assert away in json.loads(out)["rewrite"]["reason"]
+    code, out, said = run("distill", "--rebuild", "--wait", "--json")
+    assert json.loads(out)["fell_back"]["count"] == 4
+    assert away in json.loads(out)["fell_back"]["reason"]
+    assert said.count("\n") == 1
+    assert said.startswith("recollect: 4 of the summaries and titles are extractive, because no model gave them: the model 'small' did not")
+    config.write_text(json.dumps({"models": {"summaries": {"name": "small", "endpoint": useless.url, "key_variable": "NO_SUCH_KEY"}}}))
+    assert "NO_SUCH_KEY, which is not set" in run("distill", "--rewrite")[1]
+
+
+def test_it_is_asked_without_await_and_on_the_command_line(tmp_path: Path, run: Command) -> None:
+    config, store = tmp_path / "config.yaml", f"sqlite://{tmp_path}/m.db"
+    with sync.Memory.open(store, worker=False) as memory:
+        conversation = memory.create_conversation(project="p")
+        for n in range(14):
+            conversation.record(user=f"Fix bug number {n} in the login", assistant="It failed at a comma.")
+        memory.distill()
     config.write_text("{}")
     code, _, said = run("distill", "--rewrite")
     assert (code, "models.summaries" in said) == (2, True)

@@ -56,6 +56,11 @@ def test_a_mistake_is_an_error_that_names_it(tmp_path: Path, text: str, said: st
         load_settings({"RECOLLECT_CONFIG": str(file), "HOME": str(tmp_path)})
 
 
+def test_of_a_few_words_the_known_ones_are_named() -> None:
+    with pytest.raises(ConfigError, match=r"models\.agent\.provider`: 'mistral' is none of openai, anthropic, google$"):
+        settings_from({"models": {"agent": {"name": "m", "provider": "mistral"}}})
+
+
 def test_a_named_file_that_is_missing_is_an_error() -> None:
     with pytest.raises(ConfigError, match="there is no configuration"):
         load_settings({"RECOLLECT_CONFIG": "/nowhere/c.yaml"})

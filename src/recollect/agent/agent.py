@@ -46,7 +46,8 @@ class ConversationAgent:
         `tools` are functions, or tools and toolsets of pydantic-ai; they come beside those that ship. A function or tool takes
         the place of a shipped one of its name; the tools of a toolset have other names (`toolset.prefixed("own")`).
 
-        What the configuration says of summaries and vectors holds for the memory from now on.
+        What the configuration says of summaries and vectors holds for the memory from now on. Raises `InputError` for what
+        is no model, `ConfigError` where there is none of that name, none is configured, or a package is missing.
         """
         self.memory = memory
         self.config = checked_config(config or AgentConfig())
@@ -61,7 +62,8 @@ class ConversationAgent:
                 "(`recollect config path` prints where that is), or give the agent a model"
             )
             raise ConfigError(msg)
-        _load_packages()
+        load_packages()
+        _refuse_unknown(model)
         if memory.settings != (own := settings_with(memory.settings, self.config)):
             memory.adopt(own)
 
@@ -171,12 +173,40 @@ class ConversationAgent:
         yield Metered(given, purse)
 
 
-def _load_packages() -> None:
+def load_packages() -> None:
+    """Load what every agent needs, whatever its model; `ConfigError` where it is not installed."""
     try:
         import_module("pydantic_ai")
     except ModuleNotFoundError as error:
         msg = "an agent needs one more package: pip install 'recollect[models]'"
         raise ConfigError(msg) from error
+
+
+def _refuse_unknown(model: object) -> None:
+    """Refuse what is no model, or a name that no provider has; whether the provider knows it is for the provider to say."""
+    from pydantic_ai.models import Model, parse_model_id  # noqa: PLC0415  as above
+    from pydantic_ai.providers import infer_provider_class  # noqa: PLC0415  as above
+
+    if model is None or isinstance(model, Model) or model == "test":
+        return
+    if not isinstance(model, str):
+        msg = f"model is a model of pydantic-ai or its name there, not {type(model).__name__}: leave it out for the configured one"
+        raise InputError(msg)
+    provider, _ = parse_model_id(model)
+    try:
+        if provider is not None:
+            infer_provider_class(provider)
+            return
+    except ImportError as error:
+        msg = f"the model {model[:100]!r} needs one more package: pip install 'pydantic-ai-slim[{provider}]'"
+        raise ConfigError(msg) from error
+    except ValueError:
+        pass
+    msg = (
+        f"there is no model {model[:100]!r}: name one with its provider, such as openai:gpt-5-mini, or leave it out for the configured one "
+        "(models.agent)"
+    )
+    raise ConfigError(msg)
 
 
 def _folder(cwd: str | os.PathLike[str]) -> Path | None:

@@ -12,6 +12,7 @@ class Metrics:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.last_worker_error: str | None = None
+        self.last_fallback: str | None = None
         self._counts: Counter[str] = Counter()
         self._seconds: defaultdict[str, float] = defaultdict(float)
 
@@ -32,9 +33,15 @@ class Metrics:
         """Count passages that were embedded."""
         self._add("embed", passages, seconds)
 
-    def fell_back(self) -> None:
-        """Count a summary that a model was asked for and could not give."""
+    def fell_back(self, reason: str) -> None:
+        """Count a summary or title that a model was asked for and could not give, and remember why."""
+        self.last_fallback = reason
         self._add("model_fallback", 1, 0.0)
+
+    def fallbacks(self) -> int:
+        """Return how often a model could not give what it was asked for."""
+        with self._lock:
+            return self._counts["model_fallback"]
 
     def worker_failed(self, error: str) -> None:
         """Count a look of the background worker that came to nothing, and remember why."""

@@ -107,9 +107,9 @@ class Rewriter:
         return True
 
     def _refuse(self, error: ModelError) -> None:
-        self._metrics.fell_back()
+        self._metrics.fell_back(str(error))
         self._refused += 1
         self._in_a_row += 1
         if self._in_a_row >= REFUSALS_MAX:
-            msg = f"the model {self._model.name!r} was of no use {REFUSALS_MAX} times in a row, so it is asked no more: {error}"
+            msg = f"nothing of use came {REFUSALS_MAX} times in a row, so {self._model.name!r} is asked no more: {error}"
             raise _UselessError(msg)

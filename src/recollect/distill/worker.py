@@ -320,8 +320,8 @@ class Worker:
             return asked.facts, AUTHOR
         try:
             told = await self._held(lease, told_by(self._model, asked, self._settings.distill.model_seconds_max))
-        except ModelError:
-            self._metrics.fell_back()
+        except ModelError as error:
+            self._metrics.fell_back(str(error))
             return asked.facts, AUTHOR
         return told, self._model.name
 
@@ -329,8 +329,8 @@ class Worker:
         """Return the title that a model gives a conversation, or another one when it gives none of use."""
         try:
             return await self._held(lease, titled_by(model, told, self._settings.distill.model_seconds_max))
-        except ModelError:
-            self._metrics.fell_back()
+        except ModelError as error:
+            self._metrics.fell_back(str(error))
             return otherwise
 
     def _summary(self, conversation_id: str, window: Window, told: Told, author: str, turn_count: int) -> Summary:

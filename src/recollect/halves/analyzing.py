@@ -64,7 +64,7 @@ class Analysed(Core):
         wanted = Wanted(
             shape=shape_of(output_schema),
             task=self._checked_task(task),
-            concurrency=max(checked_count("concurrency", concurrency, ANALYSIS_AT_ONCE_MAX), 1),
+            concurrency=_checked_concurrency(concurrency),
             retries=checked_count("retries", retries, ANALYSIS_RETRIES_MAX),
             again=again,
         )
@@ -152,6 +152,13 @@ class Analysed(Core):
         if query is None:
             return await self.store.derived.find_insights(self.workspace, where, limit)
         return await self.recall.insights(query, where, limit=limit)
+
+
+def _checked_concurrency(value: int) -> int:
+    if checked_count("concurrency", value, ANALYSIS_AT_ONCE_MAX) < 1:
+        msg = f"concurrency is a whole number from 1 to {ANALYSIS_AT_ONCE_MAX}, not 0: nobody would be asked"
+        raise InputError(msg)
+    return value
 
 
 async def batch_analyze(

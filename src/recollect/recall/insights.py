@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from recollect.model import ConversationInfo
+    from recollect.model import ConversationInfo, Insight
     from recollect.store.shapes import WordedInsight
 
 _TERMS = 0.75
@@ -47,6 +47,12 @@ def _hit(one: WordedInsight, shares: Mapping[str, float], confidence: float) -> 
         confidence=round(confidence, _DIGITS), timestamp=insight.created_at,
         explanation={name: round(share, _DIGITS) for name, share in shares.items()},
     )  # fmt: skip
+
+
+def newest_once(found: Sequence[Insight], most: int) -> tuple[Insight, ...]:
+    """Return the newest of insights that are in the order of their time, each text once, for whatever tasks it was found."""
+    said = {insight_text(one): one for one in found}
+    return tuple(one for one in found[::-1] if said[insight_text(one)] is one)[:most]
 
 
 def placed(hit: Hit, info: ConversationInfo | None, now: datetime) -> Hit:

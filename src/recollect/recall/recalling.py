@@ -137,11 +137,13 @@ class Recall:
 
     async def _learned(self, conversation_id: str) -> tuple[Insight, ...]:
         """Return the newest insights of a conversation, none of one that went meanwhile."""
+        from recollect.recall.insights import newest_once  # noqa: PLC0415  as above
+
         try:
             found = await self._store.derived.insights(self._settings.workspace, conversation_id)
         except NotFoundError:
             return ()
-        return tuple(found[::-1][:_LEARNED_MAX])
+        return newest_once(found, _LEARNED_MAX)
 
     async def similar(
         self, query: str, project_ids: tuple[str, ...] | None, *, limit: int, semantic: bool = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 from contextlib import aclosing, suppress
 from importlib import import_module
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from recollect.agent.agent import ConversationAgent
+from recollect.agent.agent import ConversationAgent, load_packages
 from recollect.agent.settings import AgentConfig, ContextComposed, Reply, TextPiece, ToolBegun, ToolEnded
 from recollect.answers import to_json
 from recollect.errors import InputError, NotFoundError, RecollectError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _SESSIONS_SHOWN_MAX = 10
 _TURNS_SHOWN = 3
 _COMMANDS = frozenset({"/context", "/new", "/help", "/?"})
+_UNKNOWN = re.compile(r"/[^/\s]*")  # with another slash it is a path, or meant to be sent
 _HELP = "/context shows the memory of the last answer, /new begins anew, /exit ends; Ctrl-C stops an answer, Ctrl-D ends"
 
 
@@ -54,6 +56,7 @@ def chat(options: Namespace) -> int:
 def _model(options: Namespace) -> Any:
     if not options.offline:
         return None
+    load_packages()
     from recollect.agent.scripted import recalling_model  # noqa: PLC0415  a model of the user's own needs none of it
 
     return recalling_model()
@@ -118,6 +121,8 @@ class _Chat:
                 return
             if line in _COMMANDS:
                 self._command(line)
+            elif _UNKNOWN.fullmatch(line.partition(" ")[0]):
+                complain(f"{one_line(line, 40)!r} is no command: {_HELP}; a text that begins with // is sent")
             elif line:
                 yield line
 
@@ -136,8 +141,8 @@ class _Chat:
             info = self._conversation.info
             print(styled(safe(f"going on with {info.title or info.id[:8]} · {count(info.turn_count, 'turn')}"), "dim"))
             for turn in self._runner.run(self._conversation.recent_turns(limit=_TURNS_SHOWN)):
-                print(safe(f"{styled('›', 'cyan')} {one_line(turn.user, width() - 4)}"))
-                print(safe("  " + one_line(turn.assistant, width() - 4)))
+                print(f"{styled('›', 'cyan')} {one_line(turn.user, width() - 4)}")
+                print(f"  {one_line(turn.assistant, width() - 4)}")
 
     async def _said(self, message: str) -> None:
         if self._conversation is None:

@@ -6,7 +6,8 @@ import asyncio
 import signal
 from typing import TYPE_CHECKING
 
-from recollect.answers import to_json
+import msgspec
+
 from recollect.errors import InputError, SpendingError
 from recollect.serve.cli.output import Progress, complain, count, print_json, safe
 from recollect.serve.cli.session import command, conversation_of, wants_json
@@ -25,15 +26,21 @@ _LOOK_SECONDS = 2.0
 async def distill(memory: Memory, options: Namespace) -> int:
     """Do what is due, or say what waits; before that, have a model rewrite what is extractive, if that is asked for."""
     rewritten = await _rewritten(memory, options) if _wants_rewriting(options) else None
+    reason = memory.metrics.last_fallback
     code = 0 if rewritten is None else _code(rewritten)
+    before = memory.metrics.fallbacks()
     done = await memory.distill(wait=True, rebuild=options.rebuild) if options.wait or options.rebuild else 0
+    without = memory.metrics.fallbacks() - before
+    if without:
+        complain(f"{without:,} of the summaries and titles are extractive, because no model gave them: {memory.metrics.last_fallback}")
     stats = await memory.stats()
     if wants_json(options):
         waits = {"done": done, "jobs": stats.jobs, "summaries": stats.summaries, "passages": stats.passages, "embedded": stats.embedded}
-        print_json(waits if rewritten is None else {"rewrite": to_json(rewritten), **waits})
+        told = {**waits, "fell_back": {"count": without, "reason": memory.metrics.last_fallback if without else None}}
+        print_json(told if rewritten is None else {"rewrite": {**msgspec.to_builtins(rewritten), "reason": reason}, **told})
         return code
     if rewritten is not None:
-        print(_told(rewritten))
+        print(_told(rewritten, reason))
     waiting = stats.jobs.get("ready", 0) + stats.jobs.get("running", 0)
     levels = ", ".join(f"{number:,} of level {level}" for level, number in stats.summaries.items()) or "none"
     print(f"{count(done, 'job')} done, {waiting:,} waiting, {stats.jobs.get('parked', 0):,} parked")
@@ -67,9 +74,9 @@ async def _rewritten(memory: Memory, options: Namespace) -> Rewritten:
     return done
 
 
-def _told(done: Rewritten) -> str:
+def _told(done: Rewritten, reason: str | None) -> str:
     told = f"{_summaries(done.rewritten)} rewritten for {count(done.tokens, 'token')}"
-    refused = f"; {done.refused:,} stayed extractive, because the model's answer was of no use" if done.refused else ""
+    refused = f"; {done.refused:,} stayed extractive, the last because {safe(reason or 'nothing of use came')}" if done.refused else ""
     left = f"; {done.left:,} left, whose turns are gone or changed meanwhile" if done.left else ""
     return told + refused + left
 

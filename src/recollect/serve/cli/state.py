@@ -21,8 +21,9 @@ from recollect.settings import model_uses
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Iterator, Sequence
 
-    from recollect.answers import Stats
+    from recollect.answers import ModelSpending, Stats
     from recollect.memory import Memory
     from recollect.settings import Settings
 
@@ -44,11 +45,13 @@ async def stats(memory: Memory, options: Namespace) -> int:
 
 
 async def _model_stats(memory: Memory, options: Namespace) -> int:
-    """Say what models were asked and spent, today and in all."""
+    """Say what models were asked, took and spent, today and in all, and what the caps of the day leave."""
     midnight = memory.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
     today, in_all = await memory.spending(since=midnight), await memory.spending()
+    caps = [(use, cap, max(cap - _tokens(today, use), 0)) for use, cap in _caps(memory.settings)]
     if wants_json(options):
-        print_json({"today": to_json(today), "in_all": to_json(in_all)})
+        shown = {use: {"daily_tokens_max": cap, "left_tokens": left} for use, cap, left in caps}
+        print_json({"today": to_json(today), "in_all": to_json(in_all), "caps": shown})
         return 0
     if not in_all:
         print("no model was ever asked")
@@ -57,8 +60,23 @@ async def _model_stats(memory: Memory, options: Namespace) -> int:
             cost = "" if one.cost is None else f", cost {one.cost:,.4f}"
             failed = f" ({one.failures:,} failed)" if one.failures else ""
             tokens = f"{one.input_tokens:,} tokens in, {one.output_tokens:,} out"
-            print(safe(f"{period:<7} {one.use:<10} {one.model}: {count(one.calls, 'call')}{failed}, {tokens}{cost}"))
+            took = f", {one.duration_ms / 1_000:,.1f} s ({one.duration_ms / max(one.calls, 1) / 1_000:,.1f} s a call)"
+            print(safe(f"{period:<7} {one.use:<10} {one.model}: {count(one.calls, 'call')}{failed}, {tokens}{took}{cost}"))
+    for use, cap, left in caps:
+        print(f"{'cap':<7} {use:<10} {left:,} of {cap:,} tokens are left today (UTC)")
     return 0
+
+
+def _tokens(spent: Sequence[ModelSpending], use: str) -> int:
+    return sum(one.input_tokens + one.output_tokens for one in spent if one.use == use)
+
+
+def _caps(settings: Settings) -> Iterator[tuple[str, int]]:
+    """Yield the uses of models that are capped by the day, and their caps."""
+    uses = {**dict(model_uses(settings)), "embeddings": settings.models.embeddings}
+    for what, use in uses.items():
+        if use.name is not None and use.daily_tokens_max is not None:
+            yield what, use.daily_tokens_max
 
 
 def _told(counted: Stats) -> list[tuple[str, str]]:
