@@ -224,6 +224,7 @@ def test_numbers_that_make_no_sense_are_refused(shell: Shell) -> None:
         ("show", ident, "--first", "-1"),
         ("show", ident, "--last", "9" * 30),
         ("search", "x", "--limit", "x"),
+        ("why", "a.py", "--limit", "0"),
     ):
         shell.run(*arguments, code=2)
     shell.run("--store", str(shell.folder), "conversations", code=2)

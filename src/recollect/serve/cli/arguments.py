@@ -31,8 +31,16 @@ def _whole(text: str) -> int:
     return int(text)
 
 
+def _some(text: str) -> int:
+    """Read a number of things that are asked for: none is no question."""
+    if _whole(text) == 0:
+        msg = f"a whole number from 1 to {COUNT_MAX:,} is expected, not {text[:40]!r}"
+        raise argparse.ArgumentTypeError(msg)
+    return int(text)
+
+
 def _limit(parser: Parser, default: int, what: str) -> None:
-    parser.add_argument("--limit", type=_whole, default=default, metavar="N", help=f"at most so many {what} (default {default})")
+    parser.add_argument("--limit", type=_some, default=default, metavar="N", help=f"at most so many {what} (default {default})")
 
 
 def _id(parser: Parser) -> None:

@@ -60,14 +60,21 @@ async def why(memory: Memory, options: Namespace) -> int:
     if wants_json(options):
         print_json(found)
     else:
-        _tell_why(found, options.limit, memory.clock.now())
+        _tell_why(found, options, memory.clock.now())
     return 0 if found.changes else 1
 
 
-def _tell_why(found: Why, limit: int, now: datetime) -> None:
+def _period(options: Namespace) -> str:
+    """Return the words for the period that was asked for, when it is not all of time."""
+    if options.days is not None:
+        return f" in the last {options.days:g} day{'s' * (options.days != 1)}"
+    return " in that period" if options.since or options.until else ""
+
+
+def _tell_why(found: Why, options: Namespace, now: datetime) -> None:
     if not found.changes:
         place = found.path if found.line is None else f"{found.path}:{found.line}"
-        print(safe(f"no change of {place} is recorded"))
+        print(safe(f"no change of {place} is recorded{_period(options)}"))
         return
     if found.line is not None:
         by_number = " (found by its number)" if found.found_by == "range" else ""
@@ -77,7 +84,7 @@ def _tell_why(found: Why, limit: int, now: datetime) -> None:
         number = len(found.changes)
         told = (
             f"{count(number, 'change')}, the newest first"
-            if number < limit
+            if number < options.limit
             else f"the {count(number, 'newest change')[2 * (number == 1) :]}"
         )
         _line("file", f"{found.path} · {told}")
@@ -171,8 +178,8 @@ def _tell_step(step: Step) -> None:
     for call in step.tool_calls:
         files = ", ".join(dict.fromkeys(part.path for part in call.accessed))
         took = "" if call.duration_ms is None else f" in {call.duration_ms:,.0f} ms"
-        error = "" if call.status != "failed" else f": {one_line(call.error or call.result or '', 120)}"
-        _line("tool", f"{call.tool_name} {files} {call.status}{took}{error}".replace("  ", " "))
+        said = one_line(call.error or call.result or "", 120) if call.status == "failed" else ""
+        _line("tool", f"{call.tool_name} {files} {call.status}{took}{f': {said}' if said else ''}".replace("  ", " "))
         for change in call.changes:
             _line("", _what(change))
 
@@ -186,7 +193,7 @@ async def usage(memory: Memory, options: Namespace) -> int:
         if wants_json(options):
             print_json(one)
         else:
-            _tell_usage(one, now)
+            _tell_usage(one, _period(options), now)
         return 0 if one.count else 1
     found = await memory.context_usage(limit=options.limit, **_scope(options))
     if wants_json(options):
@@ -214,9 +221,9 @@ def _useful(value: float | None) -> str:
     return "?" if value is None else f"{value:.2f}"
 
 
-def _tell_usage(one: FileUsage, now: datetime) -> None:
+def _tell_usage(one: FileUsage, period: str, now: datetime) -> None:
     if not one.count:
-        print(safe(f"{one.path} was never given as context"))
+        print(safe(f"{one.path} was never given as context{period}"))
         return
     average = "of unknown usefulness" if one.average_usefulness is None else f"average usefulness {one.average_usefulness:.2f}"
     sources = f", sources {' and '.join(one.sources)}" if one.sources else ""
