@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from recollect.clock import ManualClock
 from recollect.errors import InputError, NotFoundError
 from recollect.memory import Memory
 from tests.kit import OpenMemory, configured
@@ -327,7 +329,139 @@ async def test_code_of_one_workspace_is_unknown_to_another(memory: Memory, reope
     assert [item for item in (await memory.context("login_user")).items if item.kind == "scope"] == []
 
 
-async def test_hits_whose_files_have_changed_since_say_so_and_rank_a_little_lower(memory: Memory, project: Path) -> None:
+def till_now(clock: ManualClock) -> None:
+    """Move a clock to the present, so that files written before are older than what is recorded next."""
+    clock.advance((datetime.now(UTC) - clock.now()).total_seconds())
+
+
+def move_away(project: Path) -> None:
+    project.rename(project.parent / "elsewhere")
+
+
+def reading(path: Path | str) -> list[dict[str, object]]:
+    return [{"name": "Read", "arguments": {"file_path": str(path)}, "result": "…"}]
+
+
+async def stale_places(memory: Memory) -> dict[tuple[str, int | None], bool]:
+    hits = [hit for level in (0, 1) for hit in (await memory.search("marmalade question", levels=[level], limit=50)).hits]
+    assert all(("stale" in hit.explanation) == hit.stale for hit in hits)
+    return {(hit.kind, hit.turn_index): hit.stale for hit in hits}
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+async def test_a_turn_keeps_what_its_file_was_when_it_ended(memory: Memory, project: Path, clock: ManualClock, *, is_indexed: bool) -> None:
+    till_now(clock)
+    conversation = await memory.create_conversation(cwd=project)
+    if is_indexed:
+        await memory.index(project)
+    await conversation.record(user="marmalade question", assistant="It greets.", tool_calls=reading(project / "src" / "auth.py"))
+    await memory.distill()
+    assert await stale_places(memory) == {("turn", 0): False}
+    (project / "src" / "auth.py").write_text(AUTH + "# more\n")
+    assert await stale_places(memory) == {("turn", 0): True}  # as it is on disk, whatever an index says
+    if is_indexed:
+        await memory.index(project)
+        assert await stale_places(memory) == {("turn", 0): True}
+    (project / "src" / "auth.py").write_text(AUTH)
+    assert await stale_places(memory) == {("turn", 0): False}
+    (project / "src" / "auth.py").unlink()
+    assert await stale_places(memory) == {("turn", 0): True}
+
+
+async def test_where_a_file_is_not_at_hand_the_index_tells_whether_it_has_changed(
+    memory: Memory, project: Path, clock: ManualClock
+) -> None:
+    till_now(clock)
+    conversation = await memory.create_conversation(cwd=project)
+    await memory.index(project)
+    for n, name in enumerate(("src/auth.py", "tools.go", "notes.txt")):
+        await conversation.record(user=f"marmalade question {n}", assistant="Yes.", tool_calls=reading(project / name))
+    await memory.distill()
+    (project / "src" / "auth.py").write_text(AUTH + "# more\n")
+    (project / "tools.go").unlink()
+    await memory.index(project)
+    move_away(project)
+    found = await stale_places(memory)
+    assert [found["turn", n] for n in range(3)] == [True, True, False]
+
+
+async def test_what_changed_before_anybody_looked_is_not_taken_for_what_the_turn_saw(
+    memory: Memory, project: Path, clock: ManualClock
+) -> None:
+    till_now(clock)
+    conversation = await memory.create_conversation(cwd=project)
+    await conversation.record(user="marmalade question", assistant="It greets.", tool_calls=reading(project / "src" / "auth.py"))
+    (project / "src" / "auth.py").write_text(AUTH + "# more\n")
+    later = clock.now().timestamp() + 60
+    os.utime(project / "src" / "auth.py", (later, later))
+    for again in ("# still more\n", "# and more\n"):
+        await memory.distill()
+        await memory.index(project)
+        assert await stale_places(memory) == {("turn", 0): False}  # nobody can tell
+        (project / "src" / "auth.py").write_text(AUTH + again)
+
+
+async def test_of_a_turn_that_ends_in_the_future_nobody_can_tell_what_it_saw(memory: Memory, project: Path, clock: ManualClock) -> None:
+    till_now(clock)
+    clock.advance(3_600)
+    conversation = await memory.create_conversation(cwd=project)
+    await conversation.record(user="marmalade question", assistant="It greets.", tool_calls=reading(project / "src" / "auth.py"))
+    await memory.distill()
+    (project / "src" / "auth.py").write_text(AUTH + "# more\n")
+    assert await stale_places(memory) == {("turn", 0): False}
+
+
+async def test_a_file_outside_of_the_project_is_not_looked_at(memory: Memory, project: Path, tmp_path: Path, clock: ManualClock) -> None:
+    outside = tmp_path / "outside.py"
+    outside.write_text(AUTH)
+    (project / "link.py").symlink_to(outside)
+    (project / "large.py").write_text("#" * 1_000_001)
+    till_now(clock)
+    conversation = await memory.create_conversation(cwd=project)
+    for n, path in enumerate((outside, project / "link.py", project / "large.py", project / "src", project / "nothing.py")):
+        await conversation.record(user=f"marmalade question {n}", assistant="Yes.", tool_calls=reading(path))
+    await memory.distill()
+    outside.write_text("nothing = 1\n")
+    (project / "large.py").write_text("#")
+    (project / "nothing.py").write_text("#")
+    assert set((await stale_places(memory)).values()) == {False}
+
+
+async def test_a_summary_is_told_by_what_its_last_turns_saw(memory: Memory, project: Path, clock: ManualClock) -> None:
+    till_now(clock)
+    conversation = await memory.create_conversation(cwd=project)
+    auth = project / "src" / "auth.py"
+    for n in range(5):
+        if n in {1, 2}:
+            auth.write_text(AUTH + f"# {n}\n")
+            till_now(clock)
+        calls = reading(auth) if n < 3 else []
+        await conversation.record(user=f"marmalade question {n}", assistant="It greets.", tool_calls=calls)
+        await memory.distill()
+    found = await stale_places(memory)
+    assert [found["turn", n] for n in range(5)] == [True, True, False, False, False]
+    assert not found["summary", None]
+    auth.write_text(AUTH)
+    found = await stale_places(memory)
+    assert [found["turn", n] for n in range(5)] == [False, True, True, False, False]
+    assert found["summary", None]
+
+
+async def test_what_a_project_keeps_of_its_code_changes_no_file(memory: Memory, project: Path, clock: ManualClock) -> None:
+    till_now(clock)
+    conversation = await memory.create_conversation(cwd=project)
+    await memory.index(project)
+    await conversation.record(user="marmalade question", assistant="It greets.", tool_calls=reading(project / "src" / "auth.py"))
+    await memory.distill()
+    await configured(memory, projects={"*": {"privacy": "summary"}}).index(project)
+    move_away(project)
+    assert await stale_places(memory) == {("turn", 0): False}
+
+
+async def test_hits_whose_files_have_changed_since_say_so_and_rank_a_little_lower(
+    memory: Memory, project: Path, clock: ManualClock
+) -> None:
+    till_now(clock)
     conversation = await memory.create_conversation(cwd=project)
     read = {"name": "Read", "arguments": {"file_path": str(project / "src" / "auth.py")}, "result": "…"}
     for n in range(5):
@@ -354,6 +488,7 @@ async def test_hits_whose_files_have_changed_since_say_so_and_rank_a_little_lowe
     assert after["turn", 2] == before["turn", 2]
     shown = (await memory.context("marmalade question 1", conversation=conversation.id, strategy="relevant")).render()
     assert "its files have changed since" in shown
+    till_now(clock)
     await conversation.record(user="marmalade again", assistant="It still greets.", tool_calls=[read])
     await memory.index(project)
     assert not (await found())["turn", 5][0]

@@ -10,6 +10,7 @@ import msgspec
 
 from recollect.answers import Indexed
 from recollect.distill.linking import Linker
+from recollect.distill.versions import Stamper
 from recollect.identity import content_hash, identity
 from recollect.model import Scope
 from recollect.quoting import scope_text
@@ -78,7 +79,7 @@ class Indexer:
         gone = sorted(path for path in set(known) - seen if self._is_gone(path))
         if gone:
             await self._store.code.drop_files(self._workspace, self._project.id, gone)
-        await self._store.code.stamp(self._workspace, self._project.id)
+        await Stamper(self._store, self._workspace, str(self._root)).stamp_project(self._project.id)
         if not self._is_linked:
             await self._link_all()
         await self._store.code.set_root(self._workspace, self._project.id, str(self._root))  # last: what broke off is joined again

@@ -25,6 +25,7 @@ from recollect.distill.plan import Triggers, Window, fold_windows, turn_windows
 from recollect.distill.sources import Sources
 from recollect.distill.telling import title_of
 from recollect.distill.vectors import quantised
+from recollect.distill.versions import Stamper
 from recollect.errors import ModelError, NotFoundError, SpendingError
 from recollect.identity import content_hash, identity
 from recollect.model import Summary
@@ -104,6 +105,7 @@ class Worker:
         self._clock = clock
         self._ids = ids
         self._linker = Linker(store, settings.workspace)
+        self._stamper = Stamper(store, settings.workspace)
         self._sources = Sources(store, settings.workspace)
         self._metrics = metrics
         self._model, self._titles, self._embedder = writers
@@ -151,6 +153,7 @@ class Worker:
     async def _done(self, lease: Lease) -> None:
         memory = self._settings.agent.memory
         if lease.kind == "embed":
+            await self._stamper.stamp_newest(lease.conversation_id)
             await self._link_newest(lease.conversation_id)
             if memory.embeddings.enabled:
                 await self._embed(lease)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from recollect.answers import Hit
+from recollect.distill.versions import changed_since
+from recollect.opening import off_the_loop
 from recollect.quoting import passage_text, summary_text
 from recollect.store.shapes import Owners
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from recollect.code.contents import Contents
     from recollect.model import ConversationInfo, Passage, Summary, Turn
     from recollect.recall.ranking import Ranked
     from recollect.recall.signals import Signals
@@ -47,15 +50,22 @@ def _overlap(one: Found, other: Found) -> bool:
 class Reader:
     """Reads the owners of hits whole, and tells the hits from them."""
 
-    def __init__(self, store: Store, workspace: str, now: datetime) -> None:
+    def __init__(self, store: Store, workspace: str, now: datetime, contents: Contents) -> None:
         self._store = store
         self._workspace = workspace
         self._now = now
+        self._contents = contents
         self._owners = Owners(turns={}, summaries={}, conversations={})
+        self._stale: frozenset[str] = frozenset()
 
     async def read(self, owners: Sequence[Found]) -> None:
-        """Read turns, summaries and their conversations."""
+        """Read turns, summaries and their conversations, and look at the files they tell of, those of the first ones first."""
         self._owners = await self._store.search.owners(self._workspace, owners)
+        if self._owners.cited:
+            await off_the_loop(self._look)
+
+    def _look(self) -> None:
+        self._stale = changed_since(self._contents, self._owners.cited)
 
     def has(self, owner: Found) -> bool:
         """Tell whether an owner was still there when it was read."""
@@ -71,13 +81,13 @@ class Reader:
         found: dict[str, float] = {}
         if self.is_unanswered(owner):
             found["unanswered"] = weights.unanswered
-        if owner.owner_id in self._owners.stale:
+        if owner.owner_id in self._stale:
             found["stale"] = weights.stale
         return found
 
     def hit(self, ranked: Ranked, owner: Found, passage: Passage) -> Hit:
         """Return one hit."""
-        conversation, stale = self._owners.conversations.get(owner.conversation_id), owner.owner_id in self._owners.stale
+        conversation, stale = self._owners.conversations.get(owner.conversation_id), owner.owner_id in self._stale
         if owner.level:
             return self._summary_hit(self._owners.summaries[owner.owner_id], _hit("summary", owner, ranked, conversation, stale=stale))
         return self._turn_hit(self._owners.turns[owner.owner_id], passage, _hit("turn", owner, ranked, conversation, stale=stale))

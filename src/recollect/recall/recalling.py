@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from recollect.answers import SimilarConversation
 from recollect.checks import checked_count, checked_text
 from recollect.clock import RandomIds
+from recollect.code.contents import Contents
 from recollect.errors import NotFoundError
 from recollect.limits import SEARCH_LIMIT_MAX
 from recollect.quoting import insight_text, scope_text
@@ -47,6 +48,7 @@ class Recall:
         self._clock = clock
         self._metrics = metrics
         self._embedder: Embedder | None = None
+        self._contents = Contents()
 
     async def search(
         self,
@@ -63,7 +65,9 @@ class Recall:
         return await self._ask(ask, semantic=semantic)
 
     async def _ask(self, ask: Ask, *, semantic: bool) -> SearchResult:
-        result = await search(self._store, self._settings.workspace, ask, self._meaning(semantic=semantic), self._clock.now())
+        result = await search(
+            self._store, self._settings.workspace, ask, self._meaning(semantic=semantic), self._clock.now(), self._contents
+        )
         self._metrics.searched(len(result.hits), result.elapsed_ms / 1_000)
         return result
 

@@ -9,6 +9,7 @@ import msgspec
 
 from recollect.answers import SearchResult
 from recollect.checks import checked_count, checked_text
+from recollect.code.contents import Contents
 from recollect.errors import ModelError
 from recollect.limits import CANDIDATES_MAX, SEARCH_LIMIT_MAX
 from recollect.recall.asking import asked_of
@@ -55,11 +56,14 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     candidates_max: int = CANDIDATES_MAX
 
 
-async def search(store: Store, workspace: str, ask: Ask, meaning: Meaning, now: datetime) -> SearchResult:
-    """Return the turns and summaries that answer a question, best first; any string at all is a legal one."""
+async def search(store: Store, workspace: str, ask: Ask, meaning: Meaning, now: datetime, contents: Contents | None = None) -> SearchResult:
+    """Return the turns and summaries that answer a question, best first; any string at all is a legal one.
+
+    `contents` remembers the files that were looked at, for whether they have changed.
+    """
     checked_text("query", ask.query)
     checked_count("limit", ask.limit, SEARCH_LIMIT_MAX)
-    return await _Search(store, workspace, ask, now).result(meaning)
+    return await _Search(store, workspace, ask, now, contents or Contents()).result(meaning)
 
 
 class _Scored(NamedTuple):
@@ -83,7 +87,8 @@ class _Scored(NamedTuple):
 class _Search:
     """One search: the question, and what is known of the answer so far."""
 
-    def __init__(self, store: Store, workspace: str, ask: Ask, now: datetime) -> None:
+    def __init__(self, store: Store, workspace: str, ask: Ask, now: datetime, contents: Contents) -> None:
+        self._contents = contents
         self._store = store
         self._workspace = workspace
         self._ask = ask
@@ -159,7 +164,7 @@ class _Search:
             others = [row for row in order if scored.owners[row].conversation_id not in without]
             best += [_Scored(found, scored, sums, row) for row in unfolded(scored, others, wanted, ask.per_conversation)]
         best = sorted(best, key=lambda one: standing(one.signals, one.sums, one.row))[:wanted]
-        reader = Reader(self._store, self._workspace, self._now)
+        reader = Reader(self._store, self._workspace, self._now, self._contents)
         await reader.read([one.owner for one in best])
         best = [one for one in best if reader.has(one.owner)]  # what is forgotten meanwhile is no hit
         against = [(one, reader.penalties(one.owner, ask.weights)) for one in best]

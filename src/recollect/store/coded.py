@@ -9,6 +9,8 @@ import msgspec
 from recollect.model import Scope
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from recollect.model import Reference
 
 
@@ -44,6 +46,43 @@ class Stretch(NamedTuple):
     conversation_id: str
     first_turn: int
     last_turn: int
+
+
+class Whereabouts(NamedTuple):
+    """Where the files of a conversation may be: the folder it is held in, that of its project, and that of the project's index."""
+
+    cwd: str | None
+    root: str | None
+    code_root: str | None
+
+
+class Unstamped(NamedTuple):
+    """A file that a turn accessed, whose hash of then is not known yet."""
+
+    conversation_id: str
+    turn_id: str
+    path: str
+    ended_at: datetime | None
+    where: Whereabouts
+
+
+class Stamp(NamedTuple):
+    """The hash that a file had when a turn that accessed it ended; empty when nobody can tell."""
+
+    conversation_id: str
+    turn_id: str
+    path: str
+    file_hash: str
+
+
+class Cited(NamedTuple):
+    """A file that some turns accessed, with its hash of then, the last that is told, and the one it has in the index."""
+
+    owner_id: str
+    path: str
+    file_hash: str
+    indexed_hash: str | None
+    where: Whereabouts
 
 
 class CodeRows(Protocol):
@@ -109,12 +148,20 @@ class CodeRows(Protocol):
         """Return scopes by path, line and id; unknown ones are left out."""
         ...
 
-    async def stamp(self, project_id: str) -> None:
-        """Write at each access of an indexed file that has no hash yet the one that the file has now."""
+    async def unstamped(self, conversation_id: str, newest: int, limit: int) -> list[Unstamped]:
+        """Return files that the newest turns of a conversation accessed and that are not stamped; none temporary or generated."""
         ...
 
-    async def stale(self, owners: list[Stretch]) -> list[str]:
-        """Return the ids of those whose turns accessed a file that has another hash now than it was stamped with, or is gone."""
+    async def unstamped_of(self, project_id: str, limit: int) -> list[Unstamped]:
+        """Return files that turns of a project accessed and that are not stamped; none temporary or generated."""
+        ...
+
+    async def stamp(self, stamps: list[Stamp]) -> None:
+        """Write the hash of a file at each access of a turn to it that has none."""
+        ...
+
+    async def cited(self, owners: list[Stretch]) -> list[Cited]:
+        """Return the files that turns accessed, each as the last of the turns that accessed it saw it, if that is known."""
         ...
 
     async def put_references(self, references: list[Reference]) -> None:

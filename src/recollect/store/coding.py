@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from recollect.model import Reference, Scope
-    from recollect.store.coded import IndexedFile, ReadFile
+    from recollect.store.coded import IndexedFile, ReadFile, Stamp, Unstamped
     from recollect.store.protocol import Engine, Transaction
 
 
@@ -85,9 +85,17 @@ class Code:
         projects = None if project_ids is None else list(project_ids)
         return await self._engine.read(workspace, lambda transaction: _near(transaction, projects, embedder, vector, limit))
 
-    async def stamp(self, workspace: str, project_id: str) -> None:
-        """Keep, with each access to an indexed file that is new, what the file is now: what changes it later makes the access stale."""
-        await self._engine.write(workspace, lambda transaction: transaction.code.stamp(project_id))
+    async def unstamped(self, workspace: str, conversation_id: str, newest: int, limit: int) -> list[Unstamped]:
+        """Return files that the newest turns of a conversation accessed, and of which it is not told yet what they were then."""
+        return await self._engine.read(workspace, lambda transaction: transaction.code.unstamped(conversation_id, newest, limit))
+
+    async def unstamped_of(self, workspace: str, project_id: str, limit: int) -> list[Unstamped]:
+        """Return files that turns of a project accessed, and of which it is not told yet what they were then."""
+        return await self._engine.read(workspace, lambda transaction: transaction.code.unstamped_of(project_id, limit))
+
+    async def stamp(self, workspace: str, stamps: list[Stamp]) -> None:
+        """Keep, with accesses to files, what the files were then, or that nobody can tell; what is told already stays."""
+        await self._engine.write(workspace, lambda transaction: transaction.code.stamp(stamps))
 
     async def put_references(self, workspace: str, references: list[Reference]) -> None:
         """Write that messages speak of scopes; each is kept once, and goes with its message or its scope."""

@@ -48,7 +48,7 @@ async def _owners(transaction: Transaction, found: Sequence[Found]) -> Owners:
         turns={one.turn.id: intact(one.turn, one.checksum) for one in stored},
         summaries={one.id: one for one in summaries},
         conversations={one.id: one for one in conversations},
-        stale=frozenset(await transaction.code.stale([_stretch(one) for one in found])) if found else frozenset(),
+        cited=tuple(await transaction.code.cited([_stretch(one) for one in found])) if found else (),
     )
 
 

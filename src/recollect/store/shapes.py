@@ -10,6 +10,7 @@ import msgspec
 
 from recollect.errors import StoreError
 from recollect.model import ConversationInfo, ConversationStatus, Insight, JobKind, Passage, PassagePart, Summary, Turn
+from recollect.store.coded import Cited
 
 
 class ConversationFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -249,13 +250,13 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
 class Owners(msgspec.Struct, frozen=True, kw_only=True):
     """What hits are told from: turns, summaries and the conversations they are in, by their ids; what is gone is not among them.
 
-    `stale` are the ids of those turns and summaries whose files have changed since.
+    `cited` are the files that they tell of, as they were then.
     """
 
     turns: Mapping[str, Turn]
     summaries: Mapping[str, Summary]
     conversations: Mapping[str, ConversationInfo]
-    stale: frozenset[str] = frozenset()
+    cited: tuple[Cited, ...] = ()
 
 
 class HashRecord(msgspec.Struct, frozen=True, kw_only=True):

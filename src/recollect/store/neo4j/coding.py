@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, LiteralString
 
+from recollect.clock import from_iso
 from recollect.model import Reference, Scope
-from recollect.store.coded import IndexedFile, WordedScope
+from recollect.store.coded import Cited, IndexedFile, Unstamped, Whereabouts, WordedScope
 from recollect.store.neo4j.rows import code_file_id, full_text_query, read_derived, scope_term, written
 
 if TYPE_CHECKING:
-    from recollect.store.coded import ReadFile, Stretch
+    from recollect.store.coded import ReadFile, Stamp, Stretch
     from recollect.store.neo4j.database import Connection
 
 _LOCKED: LiteralString = "MATCH (p:Project {workspace: $workspace, uuid: $project_id}) SET p.name = p.name\nWITH p\n"
 _OF_PROJECT: LiteralString = "MATCH (s:Scope) WHERE s.workspace = $workspace AND s.project_id = $project_id AND s.name IS NOT NULL\n"
+_NOT_STAMPED: LiteralString = """
+    MATCH (p:Project)-[:HAS_CONVERSATION]->(c) WHERE t.status <> 'open'
+    MATCH (t)-[:HAS_TOOL_CALL]->()-[a:ACCESSED]->(f)
+    WHERE a.file_hash IS NULL AND NOT coalesce(a.temporary, false) AND NOT coalesce(a.generated, false)
+    RETURN DISTINCT c.uuid, t.uuid, f.file_path, toString(coalesce(t.ended_at, t.started_at)), c.cwd, p.root, p.code_root, t.index
+    ORDER BY c.uuid, t.index DESC, f.file_path LIMIT $limit
+"""
 _IN_ORDER: LiteralString = " RETURN properties(s) ORDER BY s.file_path, s.line_start, s.uuid"
 
 
@@ -215,33 +223,64 @@ class Neo4jCode:
         )
         return [WordedScope(read_derived(Scope, row[0]), row[1], row[2]) for row in rows]
 
-    async def stamp(self, project_id: str) -> None:
-        """Write at each access of an indexed file that has no hash yet the one that the file has now."""
+    async def unstamped(self, conversation_id: str, newest: int, limit: int) -> list[Unstamped]:
+        """Return files that the newest turns of a conversation accessed and that are not stamped."""
+        query: LiteralString = """
+            MATCH (c:Conversation {workspace: $workspace, uuid: $conversation_id})
+            MATCH (t:Turn) WHERE t.workspace = $workspace AND t.conversation_id = c.uuid AND t.index >= c.next_index - $newest
+        """
+        return await self._unstamped(query + _NOT_STAMPED, conversation_id=conversation_id, newest=newest, limit=limit)
+
+    async def unstamped_of(self, project_id: str, limit: int) -> list[Unstamped]:
+        """Return files that turns of a project accessed and that are not stamped."""
+        query: LiteralString = """
+            MATCH (:Project {workspace: $workspace, uuid: $project_id})-[:HAS_CONVERSATION]->(c)-[:HAS_TURN]->(t)
+        """
+        return await self._unstamped(query + _NOT_STAMPED, project_id=project_id, limit=limit)
+
+    async def _unstamped(self, query: LiteralString, **parameters: Any) -> list[Unstamped]:
+        rows = await self._connection.rows(query, workspace=self._workspace, **parameters)
+        return [
+            Unstamped(row[0], row[1], row[2], None if row[3] is None else from_iso(row[3]), Whereabouts(row[4], row[5], row[6]))
+            for row in rows
+        ]
+
+    async def stamp(self, stamps: list[Stamp]) -> None:
+        """Write the hash of a file at each access of a turn to it that has none."""
         await self._connection.run(
-            _LOCKED
-            + """
-            MATCH (f:CodeFile) WHERE f.workspace = $workspace AND f.project_id = $project_id AND f.indexed_hash IS NOT NULL
-            MATCH ()-[a:ACCESSED]->(f) WHERE a.file_hash IS NULL
-            SET a.file_hash = f.indexed_hash
+            """
+            UNWIND $conversation_ids AS id
+            MATCH (c:Conversation {workspace: $workspace, uuid: id}) SET c.own_turns = c.own_turns
+            WITH count(c) AS locked
+            UNWIND $rows AS row
+            MATCH (t:Turn {workspace: $workspace, uuid: row.turn_id})-[:HAS_TOOL_CALL]->()-[a:ACCESSED]->(f:CodeFile)
+            WHERE t.conversation_id = row.conversation_id AND f.file_path = row.path AND a.file_hash IS NULL
+            SET a.file_hash = row.file_hash
             """,
             workspace=self._workspace,
-            project_id=project_id,
+            conversation_ids=sorted({one.conversation_id for one in stamps}),
+            rows=[one._asdict() for one in stamps],
         )
 
-    async def stale(self, owners: list[Stretch]) -> list[str]:
-        """Return the ids of those whose turns accessed a file that has changed or is gone."""
+    async def cited(self, owners: list[Stretch]) -> list[Cited]:
+        """Return the files that turns accessed, each as the last of the turns that accessed it saw it, if that is known."""
         rows = await self._connection.rows(
             """
-            UNWIND $owners AS one
+            UNWIND range(0, size($owners) - 1) AS place
+            WITH place, $owners[place] AS one
             MATCH (t:Turn) WHERE t.workspace = $workspace AND t.conversation_id = one[1] AND one[2] <= t.index AND t.index <= one[3]
             MATCH (t)-[:HAS_TOOL_CALL]->()-[a:ACCESSED]->(f)
-            WHERE a.file_hash IS NOT NULL AND (f.indexed_hash IS NULL OR f.indexed_hash <> a.file_hash)
-            RETURN DISTINCT one[0]
+            WHERE NOT coalesce(a.temporary, false) AND NOT coalesce(a.generated, false)
+            WITH place, one, f, max([t.index, coalesce(a.file_hash, '')])[1] AS file_hash
+            WHERE file_hash > ''
+            MATCH (c:Conversation {workspace: $workspace, uuid: one[1]})
+            MATCH (p:Project {workspace: $workspace, uuid: f.project_id})
+            RETURN one[0], f.file_path, file_hash, f.indexed_hash, c.cwd, p.root, p.code_root ORDER BY place, f.file_path
             """,
             workspace=self._workspace,
             owners=[list(one) for one in owners],
         )
-        return [row[0] for row in rows]
+        return [Cited(row[0], row[1], row[2], row[3], Whereabouts(row[4], row[5], row[6])) for row in rows]
 
     async def put_references(self, references: list[Reference]) -> None:
         """Write that messages speak of scopes."""

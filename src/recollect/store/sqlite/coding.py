@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, LiteralString
 
 from recollect.model import Reference, Scope
-from recollect.store.coded import IndexedFile, WordedScope
+from recollect.store.coded import Cited, IndexedFile, Unstamped, Whereabouts, WordedScope
 from recollect.store.integrity import intact_derived
-from recollect.store.sqlite.rows import as_json
+from recollect.store.sqlite.rows import as_json, moment
 
 if TYPE_CHECKING:
-    from recollect.store.coded import ReadFile, Stretch
+    from recollect.store.coded import ReadFile, Stamp, Stretch
     from recollect.store.sqlite.database import Connection, Row
 
 _PROJECT: LiteralString = "(select p.pk from project p join workspace w on w.pk = p.workspace_pk where w.name = ?1 and p.uuid = ?2)"
@@ -20,6 +20,16 @@ SELECT_SCOPE: LiteralString = """
     from scope s join code_file f on f.pk = s.code_file_pk join project p on p.pk = s.project_pk
 """
 _IN_ORDER: LiteralString = "order by f.file_path, s.line_start, s.uuid"
+_UNSTAMPED: LiteralString = """
+    select distinct c.uuid, t.uuid, f.file_path, coalesce(t.ended_at, t.started_at), c.cwd, p.root, p.code_root
+    from workspace w join project p on p.workspace_pk = w.pk join conversation c on c.project_pk = p.pk
+        join turn t on t.conversation_pk = c.pk join tool_call k on k.turn_pk = t.pk join access a on a.tool_call_pk = k.pk
+        join code_file f on f.pk = a.code_file_pk
+"""
+_NOT_STAMPED: LiteralString = """
+    and a.file_hash is null and not a.temporary and not a.generated and t.status <> 'open'
+    order by c.uuid, t.turn_index desc, f.file_path limit ?3
+"""
 
 
 class SqliteCode:
@@ -216,33 +226,60 @@ class SqliteCode:
         )
         return [WordedScope(scope_of(row), row[11], row[12]) for row in rows]
 
-    async def stamp(self, project_id: str) -> None:
-        """Write at each access of an indexed file that has no hash yet the one that the file has now."""
-        self._connection.run(
-            """
-            update access set file_hash = (select content_hash from indexed_file i where i.code_file_pk = access.code_file_pk)
-            where file_hash is null and code_file_pk in (
-                select pk from code_file join indexed_file i on i.code_file_pk = pk where project_pk = ?)
-            """,
-            (self._key(project_id),),
+    async def unstamped(self, conversation_id: str, newest: int, limit: int) -> list[Unstamped]:
+        """Return files that the newest turns of a conversation accessed and that are not stamped."""
+        return self._unstamped(
+            _UNSTAMPED + "where w.name = ?1 and c.uuid = ?2 and t.turn_index >= c.next_index - ?4" + _NOT_STAMPED,
+            (self._workspace, conversation_id, limit, newest),
         )
 
-    async def stale(self, owners: list[Stretch]) -> list[str]:
-        """Return the ids of those whose turns accessed a file that has changed or is gone."""
-        if self._connection.value("select 1 from indexed_file limit 1") is None:
-            return []
+    async def unstamped_of(self, project_id: str, limit: int) -> list[Unstamped]:
+        """Return files that turns of a project accessed and that are not stamped."""
+        return self._unstamped(_UNSTAMPED + "where w.name = ?1 and p.uuid = ?2" + _NOT_STAMPED, (self._workspace, project_id, limit))
+
+    def _unstamped(self, query: LiteralString, values: tuple[object, ...]) -> list[Unstamped]:
+        return [
+            Unstamped(row[0], row[1], row[2], moment(row[3]), Whereabouts(row[4], row[5], row[6]))
+            for row in self._connection.rows(query, values)
+        ]
+
+    async def stamp(self, stamps: list[Stamp]) -> None:
+        """Write the hash of a file at each access of a turn to it that has none."""
+        self._connection.run_many(
+            """
+            update access set file_hash = ?5 where file_hash is null
+                and tool_call_pk in (
+                    select k.pk from turn t join conversation c on c.pk = t.conversation_pk join workspace w on w.pk = c.workspace_pk
+                        join tool_call k on k.turn_pk = t.pk
+                    where w.name = ?1 and c.uuid = ?2 and t.uuid = ?3)
+                and code_file_pk in (
+                    select f.pk from workspace w join conversation c on c.workspace_pk = w.pk
+                        join code_file f on f.project_pk = c.project_pk
+                    where w.name = ?1 and c.uuid = ?2 and f.file_path = ?4)
+            """,
+            [(self._workspace, one.conversation_id, one.turn_id, one.path, one.file_hash) for one in stamps],
+        )
+
+    async def cited(self, owners: list[Stretch]) -> list[Cited]:
+        """Return the files that turns accessed, each as the last of the turns that accessed it saw it, if that is known."""
         rows = self._connection.rows(
             """
-            select distinct asked.value ->> 0 from json_each(?2) asked
-                cross join conversation c on c.uuid = asked.value ->> 1 and c.workspace_pk = (select pk from workspace where name = ?1)
-                cross join turn t on t.conversation_pk = c.pk and t.turn_index between asked.value ->> 2 and asked.value ->> 3
-                cross join tool_call k on k.turn_pk = t.pk cross join access a on a.tool_call_pk = k.pk
-                left join indexed_file i on i.code_file_pk = a.code_file_pk
-            where a.file_hash is not null and a.file_hash is not i.content_hash
+            select owner, file_path, file_hash, content_hash, cwd, root, code_root from (
+                select asked.value ->> 0 as owner, asked.key as place, a.code_file_pk as file, a.file_hash as file_hash, c.cwd as cwd,
+                    max(t.turn_index)
+                from json_each(?2) asked
+                    cross join conversation c on c.uuid = asked.value ->> 1 and c.workspace_pk = (select pk from workspace where name = ?1)
+                    cross join turn t on t.conversation_pk = c.pk and t.turn_index between asked.value ->> 2 and asked.value ->> 3
+                    cross join tool_call k on k.turn_pk = t.pk cross join access a on a.tool_call_pk = k.pk
+                where not a.temporary and not a.generated
+                group by asked.key, a.code_file_pk
+            ) cross join code_file f on f.pk = file cross join project p on p.pk = f.project_pk
+                left join indexed_file i on i.code_file_pk = file
+            where file_hash > '' order by place, file_path
             """,
             (self._workspace, as_json(owners)),
         )
-        return [row[0] for row in rows]
+        return [Cited(row[0], row[1], row[2], row[3], Whereabouts(row[4], row[5], row[6])) for row in rows]
 
     async def put_references(self, references: list[Reference]) -> None:
         """Write that messages speak of scopes."""
