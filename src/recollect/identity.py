@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from hashlib import sha256
 
+import msgspec
+
 from recollect.clock import uuid_text
 
 HASH_PREFIX = "sha256:"
@@ -24,3 +26,8 @@ def part_identity(kind: str, owner: str, place: int) -> str:
 def content_hash(text: str) -> str:
     """Return the full SHA-256 of a text, with its prefix."""
     return HASH_PREFIX + sha256(text.encode(errors="replace")).hexdigest()
+
+
+def canonical(value: object) -> str:
+    """Return JSON whose text depends on the value alone, so that it can be hashed."""
+    return msgspec.json.encode(value, order="sorted").decode()

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from recollect.capture.messages import read_turns
-from recollect.capture.turns import canonical, char_count
+from recollect.capture.turns import char_count
 from recollect.checks import checked_text
 from recollect.errors import InputError
-from recollect.identity import content_hash
+from recollect.identity import canonical, content_hash
 from recollect.limits import ACCESSES_PER_CALL_MAX, INTEGER_MAX, NAME_CHARS_MAX, SYMBOLS_MAX, TURN_PARTS_MAX
 from recollect.placing import unplaced
 

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import msgspec
 
 from recollect.capture.shapes import as_id, as_int, as_text, read_message
-from recollect.capture.turns import canonical
 from recollect.errors import InputError, TooLargeError
-from recollect.identity import content_hash
+from recollect.identity import canonical, content_hash
 from recollect.limits import TURN_PARTS_MAX
 from recollect.model import Json
 

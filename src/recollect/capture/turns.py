@@ -15,7 +15,7 @@ from recollect.capture.files import accessed_files
 from recollect.capture.parts import read_checkpoint, read_context_file
 from recollect.capture.shapes import RawCall, RawMessage, RawResult, flat_text, parsed_arguments
 from recollect.errors import TooLargeError
-from recollect.identity import HASH_PREFIX, content_hash
+from recollect.identity import HASH_PREFIX, canonical, content_hash
 from recollect.limits import (
     ACCESSES_PER_CALL_MAX,
     ARGUMENT_CHARS_MAX,
@@ -255,11 +255,6 @@ def _result(raw: RawCall, time: datetime) -> ToolResult:
         source_hash=_short(raw.result_hash),
         timestamp=time,
     )
-
-
-def canonical(value: object) -> str:
-    """Return JSON whose text depends on the value alone."""
-    return msgspec.json.encode(value, order="sorted").decode()
 
 
 def _short(text: str | None) -> str | None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recollect.answers import Damage, Verification
-from recollect.capture.turns import canonical
-from recollect.identity import content_hash
+from recollect.identity import canonical, content_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable
