@@ -58,6 +58,8 @@ def _rows_by_turn(path: Path) -> list[Group]:
                     found = connection.execute("select * from code_file where pk = ?", (file,)).fetchall()
                     group += [("insert into code_file values (?, ?, ?, ?)", tuple(row)) for row in found]
             group += [(f"insert into {table} values ({', '.join('?' * len(row))})", row) for row in rows]  # noqa: S608  our own tables
+        terms = connection.execute("select number, terms from passage where turn_pk = ? order by 1", (key,))
+        group += [("insert into passage_terms (rowid, terms) values (?, ?)", tuple(row)) for row in terms]
         groups.append(group)
     connection.close()
     return groups
