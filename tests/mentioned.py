@@ -29,7 +29,7 @@ _SYMBOLS = (
     ("d.py", "function", "to_json", 1, 3),
 )
 
-ROOT = "/work/shop"
+ROOT = "/srv/shop"
 
 SCOPES = [
     Scope(id=f"{path}:{qualified}", project_id="p", name=qualified.rpartition(".")[2], qualified=qualified, kind=kind, file_path=path,
@@ -104,14 +104,14 @@ LABELLED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("auth.MAX_TRIES is too low", ("src/auth.py:MAX_TRIES",)),
     ('File "/usr/lib/python3.11/src/auth.py", line 40, in login_user', ()),
     ('  File "/usr/lib/python3.11/src/auth.py", line 40, in login_user\n    return refund_order(user)\n           ^^^^^^\nKeyError', ()),
-    ('  File "/work/shop/src/auth.py", line 40, in login_user\n    return refund_order(user)',
+    ('  File "/srv/shop/src/auth.py", line 40, in login_user\n    return refund_order(user)',
      ("src/auth.py:login_user", "src/pay.py:refund_order")),
     ('File "lib/session.py", line 40, in login_user', ()),
     ("/opt/lib/src/auth.py:40: in login_user", ()),
     ("src/auth.py:40: in login_user", ("src/auth.py:login_user",)),
     ("    at renderCart (/usr/lib/node_modules/kit/web/app.ts:12:3)", ()),
     ("    at renderCart (web/app.ts:12:3)", ("web/app.ts:renderCart",)),
-    ("/work/shop/src/cart.py:25 rounds, /mnt/work/shop/src/auth.py:40 does not", ("src/cart.py:ShoppingCart.total",)),
+    ("/srv/shop/src/cart.py:25 rounds, /mnt/srv/shop/src/auth.py:40 does not", ("src/cart.py:ShoppingCart.total",)),
     ("/usr/lib/node_modules/@kit/src/auth.py:40 is broken", ()),
     ("src/auth.py::login_user failed", ("src/auth.py:login_user",)),
     ("tests/test_auth.py::login_user failed", ()),

@@ -32,6 +32,18 @@ def says(sequence: int, content: str, role: str = "", **more: Any) -> Sent:
     return "messages", {"messages": [{"role": role, "content": content, "sequence": sequence, **more}]}
 
 
+EVERY_PIECE: list[Sent] = [
+    says(0, "Fix login"),
+    says(1, "I look"),
+    ("context", {"context_files": [{"file_path": "a.py", "usefulness": 0.9}]}),
+    ("tool-calls", {"tool_calls": [{"id": "t1", "name": "cat", "arguments": {"paths": "a.py"}, "message_sequence": 1}]}),
+    ("tool-results", {"tool_results": [{"tool_call_id": "t1", "content": "x = 1", "success": True, "duration_ms": 4}]}),
+    ("code-changes", {"code_changes": [{"file_path": "a.py", "tool_call_id": "t1", "lines_added": 3}]}),
+    ("checkpoints", {"checkpoints": [{"git_hash": "ae09"}]}),
+    ("model-response", {"model": "m", "finish_reason": "stop"}),
+]
+
+
 async def stream(memory: Memory, request_id: str, pieces: list[Sent], head: dict[str, Any] | None = None) -> None:
     await memory.requests.start(request_id, HEAD if head is None else head)
     for piece, body in pieces:
@@ -119,19 +131,9 @@ async def test_without_a_time_of_its_own_a_request_began_when_it_was_started(mem
 
 
 async def test_every_piece_is_idempotent(memory: Memory) -> None:
-    pieces: list[Sent] = [
-        says(0, "Fix login"),
-        says(1, "I look"),
-        ("context", {"context_files": [{"file_path": "a.py", "usefulness": 0.9}]}),
-        ("tool-calls", {"tool_calls": [{"id": "t1", "name": "cat", "arguments": {"paths": "a.py"}, "message_sequence": 1}]}),
-        ("tool-results", {"tool_results": [{"tool_call_id": "t1", "content": "x = 1", "success": True, "duration_ms": 4}]}),
-        ("code-changes", {"code_changes": [{"file_path": "a.py", "tool_call_id": "t1", "lines_added": 3}]}),
-        ("checkpoints", {"checkpoints": [{"git_hash": "ae09"}]}),
-        ("model-response", {"model": "m", "finish_reason": "stop"}),
-    ]
-    await stream(memory, "r", pieces)
+    await stream(memory, "r", EVERY_PIECE)
     before = await turn_of(memory)
-    for piece, body in [*pieces, *reversed(pieces)]:
+    for piece, body in [*EVERY_PIECE, *reversed(EVERY_PIECE)]:
         assert (await memory.requests.add("r", piece, body)).status == "unchanged"
     assert (await memory.requests.start("r", HEAD)).status == "unchanged"
     assert told(await turn_of(memory)) == told(before)
@@ -246,20 +248,10 @@ async def test_a_whole_request_may_come_again_with_fewer_turns_and_with_more(mem
 
 
 async def test_a_piece_that_comes_once_more_after_its_request_was_closed_changes_nothing(memory: Memory) -> None:
-    pieces: list[Sent] = [
-        says(0, "Fix login"),
-        says(1, "I look"),
-        ("context", {"context_files": [{"file_path": "a.py", "usefulness": 0.9}]}),
-        ("tool-calls", {"tool_calls": [{"id": "t1", "name": "cat", "arguments": {"paths": "a.py"}, "message_sequence": 1}]}),
-        ("tool-results", {"tool_results": [{"tool_call_id": "t1", "content": "x = 1", "success": True, "duration_ms": 4}]}),
-        ("code-changes", {"code_changes": [{"file_path": "a.py", "tool_call_id": "t1", "lines_added": 3}]}),
-        ("checkpoints", {"checkpoints": [{"git_hash": "ae09"}]}),
-        ("model-response", {"model": "m", "finish_reason": "stop"}),
-    ]
-    await stream(memory, "r", pieces)
+    await stream(memory, "r", EVERY_PIECE)
     closed = await memory.requests.finalize("r")
     before = await turn_of(memory)
-    for piece, body in pieces:
+    for piece, body in EVERY_PIECE:
         again = await memory.requests.add("r", piece, body)
         assert (again.status, again.turn_ids) == ("unchanged", closed.turn_ids), piece
     others: list[Sent] = [
