@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recollect.compose.context import SECTIONS, Context, Item, LeftOut, Section
+from recollect.compose.items import left_out, question_item, summary_item, symbol_item, symbol_words, turn_item
 from recollect.compose.rendering import around_chars, heading, sized
 from recollect.compose.wording import (
     age,
@@ -138,17 +139,17 @@ class _Composer:
         """Put an item in, cut when it is too long; False, and why it was left out, when it cannot be."""
         room = self._left_in(name, budget)
         if room < len(head) and self._filled.get(name):
-            self._leave(_left_item(name, item, _NO_ROOM))
+            self._leave(left_out(name, item, _NO_ROOM))
             return False
         key = " ".join(body.split())
         if key and key in self._said:
-            self._leave(_left_item(name, item, "the same words are shown already"))
+            self._leave(left_out(name, item, "the same words are shown already"))
             return False
         if item_max is not None:
             room = min(room, item_max)
         made = worded(head, body, room, may_cut=room >= _ITEM_CHARS_MIN or not self._filled.get(name))
         if made is None:
-            self._leave(_left_item(name, item, _NO_ROOM))
+            self._leave(left_out(name, item, _NO_ROOM))
             return False
         self._said[key] = None
         self._put(name, msgspec.structs.replace(item, text=made[0], is_cut=made[1]))
@@ -168,7 +169,7 @@ class _Composer:
     def _goal(self) -> None:
         goal = self._material.goal
         if goal is not None and goal.text and self._plan.shares.get("goal"):
-            item = _question_item(goal, self._material, "what the conversation set out to do")
+            item = question_item(goal, self._material, "what the conversation set out to do")
             head = f"### turn {goal.turn_index} · you · {age(item.age_seconds)}"
             least = len(heading("goal")) + len(head) + min(len(goal.text), _GOAL_CHARS_MIN) + 8
             if self._add("goal", item, head, goal.text, max(self._share("goal"), least)):
@@ -184,14 +185,14 @@ class _Composer:
             if full is None and self._filled.get("recent") and messages > self._plan.recent_messages:
                 full = "older than the recent messages asked for"
             if full is not None:
-                self._leave(_left_item("recent", _turn_item(turn, self._material, ""), full))
+                self._leave(left_out("recent", turn_item(turn, self._material, ""), full))
             elif not self._recent_turn(turn):
                 full = "older than a turn for which no room was left"
         self._filled.get("recent", []).reverse()
 
     def _recent_turn(self, turn: Turn) -> bool:
         place = (turn.conversation_id, turn.index)
-        item = _turn_item(turn, self._material, "one of the most recent turns")
+        item = turn_item(turn, self._material, "one of the most recent turns")
         status = "" if turn.status == "complete" else f" · {turn.status}"
         head = f"### turn {turn.index}{status} · {age(item.age_seconds)}"
         body = turn_body(turn, with_question=place not in self._asked)
@@ -220,9 +221,9 @@ class _Composer:
             self._filled.get(section, []).reverse()
 
     def _question(self, section: SectionName, one: Question, reason: str) -> None:
-        item = _question_item(one, self._material, reason)
+        item = question_item(one, self._material, reason)
         if section == "queries" and _is_chatter(one.text):
-            self._leave(_left_item(section, item, "small talk"))
+            self._leave(left_out(section, item, "small talk"))
         elif self._add(section, item, f"### turn {one.turn_index} · you · {age(item.age_seconds)}", one.text, self._share(section)):
             self._asked.add((one.conversation_id, one.turn_index))
 
@@ -255,20 +256,20 @@ class _Composer:
             return
         share = self._share("code")
         known = [piece for piece in self._material.code if not self._is_left(piece)]
-        waiting = [(piece, *_symbol_words(piece)) for piece in sorted(known, key=lambda one: one.scope.kind == "variable")]
+        waiting = [(piece, *symbol_words(piece)) for piece in sorted(known, key=lambda one: one.scope.kind == "variable")]
         while waiting:
             piece, head, body = waiting.pop(0)
             room = self._left_in("code", share)
             wanted = sum(whole_chars(after_head, after) for _, after_head, after in waiting)
             item_max = max(room - wanted, share // _SYMBOLS_PER_SHARE, _SYMBOL_CHARS_MIN)
-            self._add("code", _symbol_item(piece), head, body, share, None if whole_chars(head, body) <= room + 1 else item_max)
+            self._add("code", symbol_item(piece), head, body, share, None if whole_chars(head, body) <= room + 1 else item_max)
 
     def _is_left(self, piece: CodePiece) -> bool:
         """Tell whether a symbol is not to be shown, and leave it out then."""
         if piece.is_gone:
-            self._leave(_left_item("code", _symbol_item(piece), "it is not in its file any more, or its file is gone"))
+            self._leave(left_out("code", symbol_item(piece), "it is not in its file any more, or its file is gone"))
         elif piece.is_far:
-            self._leave(_left_item("code", _symbol_item(piece), "the question is hardly about it"))
+            self._leave(left_out("code", symbol_item(piece), "the question is hardly about it"))
         return piece.is_gone or piece.is_far
 
     def _relevant(self, hits: Iterable[Hit], budget: int) -> list[tuple[Hit, str]]:
@@ -358,7 +359,7 @@ class _Composer:
                 raw |= set(range(item.first_turn, item.last_turn + 1))
         for one in sorted(top(self._material.summaries, raw), key=lambda one: -one.last_turn):
             head = f"### turns {one.first_turn}–{one.last_turn} · level {one.level} · {age(age_of(one.created_at, self._material.now))}"
-            self._add("summaries", _summary_item(one, self._material), head, summary_body(one, self._said), budget)
+            self._add("summaries", summary_item(one, self._material), head, summary_body(one, self._said), budget)
         for info in self._material.sessions:
             told_of = without_said(info.summary or "", self._said)
             if told_of:
@@ -369,21 +370,6 @@ class _Composer:
                 )  # fmt: skip
                 self._add("summaries", item, head, told_of, budget)
         self._filled.get("summaries", []).reverse()
-
-
-def _symbol_item(piece: CodePiece) -> Item:
-    return Item(
-        kind="scope", id=piece.scope.id, text="", file_path=piece.scope.file_path, line_start=piece.line_start, line_end=piece.line_end,
-        score=piece.score, reason="the question is about it",
-    )  # fmt: skip
-
-
-def _symbol_words(piece: CodePiece) -> tuple[str, str]:
-    """Return where a symbol is, and its text, or what it is called with and says of itself."""
-    scope = piece.scope
-    of = "" if piece.file_lines is None else f" of {piece.file_lines} lines"
-    head = f"### {scope.kind} {scope.qualified or scope.name} · {scope.file_path}:{piece.line_start}–{piece.line_end}{of}"
-    return head, "\n".join(filter(None, (scope.signature, scope.docstring))) if piece.text is None else piece.text
 
 
 def top(summaries: Iterable[Summary], raw: set[int]) -> list[Summary]:
@@ -405,31 +391,3 @@ def _overlap(first: int | None, last: int | None, other_first: int | None, other
 
 def _is_chatter(text: str) -> bool:
     return len(text) <= _CHATTER_CHARS_MAX and cues(text) == frozenset({"chatter"})
-
-
-def _left_item(section: SectionName, item: Item, reason: str) -> LeftOut:
-    return LeftOut(
-        kind=item.kind, id=item.id, section=section, conversation_id=item.conversation_id, first_turn=item.first_turn,
-        last_turn=item.last_turn, reason=reason,
-    )  # fmt: skip
-
-
-def _question_item(one: Question, material: Material, reason: str) -> Item:
-    return Item(
-        kind="message", id=one.message_id, text="", conversation_id=one.conversation_id, first_turn=one.turn_index,
-        last_turn=one.turn_index, age_seconds=age_of(one.at, material.now), reason=reason,
-    )  # fmt: skip
-
-
-def _turn_item(turn: Turn, material: Material, reason: str) -> Item:
-    return Item(
-        kind="turn", id=turn.id, text="", conversation_id=turn.conversation_id, first_turn=turn.index, last_turn=turn.index,
-        age_seconds=age_of(turn.ended_at or turn.started_at, material.now), reason=reason,
-    )  # fmt: skip
-
-
-def _summary_item(one: Summary, material: Material) -> Item:
-    return Item(
-        kind="summary", id=one.id, text="", conversation_id=one.conversation_id, first_turn=one.first_turn, last_turn=one.last_turn,
-        age_seconds=age_of(one.created_at, material.now), reason="the highest summary of these turns",
-    )  # fmt: skip
