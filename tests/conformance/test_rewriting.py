@@ -267,13 +267,19 @@ def run(tmp_path: Path) -> Command:
     return run
 
 
-def test_why_a_model_gave_nothing_is_said(tmp_path: Path, run: Command) -> None:
-    config, store = tmp_path / "config.yaml", f"sqlite://{tmp_path}/m.db"
+def distilled(store: str) -> str:
+    """Record what makes four summaries without a model; returns the id of the conversation."""
     with sync.Memory.open(store, worker=False) as memory:
         conversation = memory.create_conversation(project="p")
         for n in range(14):
             conversation.record(user=f"Fix bug number {n} in the login", assistant="It failed at a comma.")
         memory.distill()
+        return conversation.id
+
+
+def test_why_a_model_gave_nothing_is_said(tmp_path: Path, run: Command) -> None:
+    config, store = tmp_path / "config.yaml", f"sqlite://{tmp_path}/m.db"
+    distilled(store)
     with Endpoint("no") as useless:
         config.write_text(json.dumps({"models": {"summaries": {"name": "small", "endpoint": useless.url}}}))
         assert "4 stayed extractive, the last because the model 'small' gave" in run("distill", "--rewrite")[1]
@@ -293,11 +299,7 @@ def test_why_a_model_gave_nothing_is_said(tmp_path: Path, run: Command) -> None:
 
 def test_it_is_asked_without_await_and_on_the_command_line(tmp_path: Path, run: Command) -> None:
     config, store = tmp_path / "config.yaml", f"sqlite://{tmp_path}/m.db"
-    with sync.Memory.open(store, worker=False) as memory:
-        conversation = memory.create_conversation(project="p")
-        for n in range(14):
-            conversation.record(user=f"Fix bug number {n} in the login", assistant="It failed at a comma.")
-        memory.distill()
+    conversation_id = distilled(store)
     config.write_text("{}")
     code, _, said = run("distill", "--rewrite")
     assert (code, "models.summaries" in said) == (2, True)
@@ -310,7 +312,7 @@ def test_it_is_asked_without_await_and_on_the_command_line(tmp_path: Path, run: 
             config.write_text(json.dumps({"models": {"summaries": use}}))
 
         capped()
-        code, out, said = run("distill", "--rewrite", "--budget-tokens", "1100", "--conversation", conversation.id[:8], "--json")
+        code, out, said = run("distill", "--rewrite", "--budget-tokens", "1100", "--conversation", conversation_id[:8], "--json")
         first: dict[str, Any] = json.loads(out)["rewrite"]
         assert (code, first["is_capped"], first["rewritten"] >= 1) == (0, False, True)
         assert f"stopped after {first['rewritten']} summar" in said

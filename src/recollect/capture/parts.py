@@ -105,7 +105,7 @@ def read_checkpoint(given: object, time: datetime | None, reading: Reading) -> C
     git_hash = short_name(item.get("git_hash") or item.get("commit_hash"))
     if checkpoint_id is None and git_hash is None:
         return None
-    folder = as_text(item.get("workspace_dir") or item.get("workspace_folder"))
+    folder = snapshot_folder(item)
     return Checkpoint(
         checkpoint_id=checkpoint_id or git_hash,
         git_hash=git_hash,
@@ -113,6 +113,11 @@ def read_checkpoint(given: object, time: datetime | None, reading: Reading) -> C
         workspace_dir=folder[:PATH_CHARS_MAX] if folder else None,
         timestamp=reading.time(item.get("timestamp")) or time,
     )
+
+
+def snapshot_folder(checkpoint: dict[str, Any]) -> str | None:
+    """Return the folder that a snapshot is of, under the names that the payload and the engine use for it."""
+    return as_text(checkpoint.get("workspace_dir") or checkpoint.get("workspace_folder"))
 
 
 def _path(item: dict[str, Any], reading: Reading) -> str | None:

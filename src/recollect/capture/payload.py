@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import msgspec
 
 from recollect.capture.clean import Cleaner
-from recollect.capture.parts import read_change, read_checkpoint, read_context_file, short_name
+from recollect.capture.parts import read_change, read_checkpoint, read_context_file, short_name, snapshot_folder
 from recollect.capture.paths import Place, place_of
 from recollect.capture.reading import Reading
 from recollect.capture.shapes import RawCall, as_bool, as_id, as_int, as_text, read_call, read_message, token_counts
@@ -83,16 +83,12 @@ def _place_of_checkpoints(messages: Sequence[RawMessage], record: dict[str, Any]
     """Return the folder whose snapshots a payload tells, which its paths are relative to when nobody says otherwise."""
     given = record.get("checkpoints")
     told = [one for message in messages for one in message.checkpoints] + (cast("list[Any]", given) if isinstance(given, list) else [])
-    folders = {_snapshot_folder(cast("dict[str, Any]", one)) for one in told if isinstance(one, dict)} - {None}
+    named = [snapshot_folder(cast("dict[str, Any]", one)) for one in told if isinstance(one, dict)]
+    folders = {name for name in named if name is not None and name.startswith("/") and len(name) <= PATH_CHARS_MAX}
     if len(folders) != 1:
         return Place()
-    folder = os.path.normpath(str(folders.pop()))
+    folder = os.path.normpath(folders.pop())
     return Place(root=folder, cwd=folder)
-
-
-def _snapshot_folder(checkpoint: dict[str, Any]) -> str | None:
-    folder = as_text(checkpoint.get("workspace_dir") or checkpoint.get("workspace_folder"))
-    return folder if folder is not None and folder.startswith("/") and len(folder) <= PATH_CHARS_MAX else None
 
 
 def told_names(document: object) -> frozenset[str]:

@@ -142,11 +142,15 @@ class Recorder:
             placed = tuple(place_turns(list(turns), Head(conversation_id=conversation_id)))
         return Result(conversation_id=conversation_id, status="skipped", turns=placed)
 
+    async def held(self, request_id: str, conversation_id: str | None = None) -> list[Turn]:
+        """Return the turns that are recorded of a request; several conversations may have one of the same id."""
+        found = await self._store.trace.request(self._workspace, TraceScope(), [request_id])
+        turns = await self._store.turns.by_id(self._workspace, [turn_id for turn_id, _ in found])
+        return [turn for turn in turns if conversation_id in {None, turn.conversation_id}]
+
     async def _forget(self, conversation_id: str, request_id: str) -> None:
         """Remove what was recorded of a request that is not to be recorded after all, from the disk, too."""
-        found = await self._store.trace.request(self._workspace, TraceScope(), [request_id])
-        known = await self._store.turns.by_id(self._workspace, [turn_id for turn_id, _ in found])
-        if gone := [turn.id for turn in known if turn.conversation_id == conversation_id]:
+        if gone := [turn.id for turn in await self.held(request_id, conversation_id)]:
             await self._store.requests.let_go(self._workspace, request_id, self._clock.now())
             await self._store.turns.remove(self._workspace, gone)
             await self._store.erase()

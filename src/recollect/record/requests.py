@@ -107,7 +107,7 @@ class OpenRequests:
         sketch = Sketch(request_id=request_id, conversation_id=info.id, head=_told_head(head) if policy.withholds else head)
         if not await self._takes(await self._info(info.id)):
             return self._passed_over(sketch)
-        if await self._turn_ids(request_id, TraceScope(project_ids=(info.project_id,))):
+        if await self._store.trace.request(self._workspace, TraceScope(project_ids=(info.project_id,)), [request_id]):
             if await self._known(request_id) is not None:
                 raise OvertakenError(request_id)  # somebody else began it meanwhile
             msg = f"request {request_id!r} is recorded already: begin another under another id, or delete it first"
@@ -166,14 +166,14 @@ class OpenRequests:
 
     async def _repeated(self, request_id: str, piece: Piece, body: Json) -> Recorded:
         """Answer a piece of a request that is closed: one that was sent before changes nothing, any other is refused."""
-        held = await self._held(request_id)
+        held = await self._recorder.held(request_id)
         if not held:
             raise _unknown(request_id)
         info = await self._info(held[-1].conversation_id)
         reading = self._recorder.reading(place_of(None if info is None else info.cwd))
         alone = Sketch(request_id=request_id, conversation_id=held[-1].conversation_id)
-        told = self._turns(with_piece(alone, piece, reading.cleaner.payload(body)), info)
-        if is_command(body) or not says_nothing_new(told, held):
+        sketch = with_piece(alone, piece, reading.cleaner.payload(body))
+        if is_command(body) or not says_nothing_new(self._turns(sketch, info), held):
             msg = f"request {request_id!r} is finalized: nothing can be added to it"
             raise ConflictError(msg)
         return _standing(request_id, held)
@@ -200,7 +200,7 @@ class OpenRequests:
         known = await self._known(request_id)
         if known is not None:
             return await self._closed(known, status)
-        turns = await self._held(request_id)
+        turns = await self._recorder.held(request_id)
         if not turns:
             raise _unknown(request_id)
         return _standing(request_id, turns)
@@ -227,7 +227,7 @@ class OpenRequests:
 
     async def _closed_as_it_stands(self, known: _Known, status: Closing) -> Recorded:
         """Close a request of which nothing more is recorded; what was recorded of it before stays."""
-        turns = await self._held(known.sketch.request_id, known.conversation_id)
+        turns = await self._recorder.held(known.sketch.request_id, known.conversation_id)
         for turn in (one for one in turns if one.status == "open"):
             await self._recorder.rewrite(turn.conversation_id, turn.index, turn.id, turn.content_hash, with_status(unplaced(turn), status))
         await self._step(known, None)
@@ -243,7 +243,7 @@ class OpenRequests:
             known = await self._known(own_id)
             is_open = known is not None and conversation in {None, known.conversation_id}
             owner = known.conversation_id if known is not None and is_open else conversation
-            turns = await self._held(own_id, owner)
+            turns = await self._recorder.held(own_id, owner)
             if not turns and not is_open:
                 raise _unknown(own_id)
             owners = {turn.conversation_id for turn in turns}
@@ -253,7 +253,7 @@ class OpenRequests:
             if is_open:
                 await self._store.requests.let_go(self._workspace, own_id, self._clock.now())
                 self._skipped.pop(own_id, None)
-                turns = await self._held(own_id, owner)  # from now on nothing comes to it any more
+                turns = await self._recorder.held(own_id, owner)  # from now on nothing comes to it any more
             await self._store.turns.remove(self._workspace, [turn.id for turn in turns])
             await self._store.erase()
             return len(turns)
@@ -273,7 +273,7 @@ class OpenRequests:
         known = await self._known(request_id)
         if known is None:
             return 0
-        turns = [] if known.is_skipped else await self._held(request_id, known.conversation_id)
+        turns = [] if known.is_skipped else await self._recorder.held(request_id, known.conversation_id)
         if turns and turns[-1].status != "open":  # it was sent again as a whole meanwhile, which stays
             await self._step(known, None)
         else:
@@ -289,14 +289,6 @@ class OpenRequests:
         text = await self._store.requests.get(self._workspace, request_id)
         sketch = self._skipped.get(request_id) if text is None else msgspec.json.decode(text, type=Sketch)
         return None if sketch is None else _Known(sketch, text)
-
-    async def _turn_ids(self, request_id: str, where: TraceScope | None = None) -> list[str]:
-        return [turn_id for turn_id, _ in await self._store.trace.request(self._workspace, where or TraceScope(), [request_id])]
-
-    async def _held(self, request_id: str, conversation_id: str | None = None) -> list[Turn]:
-        """Return the turns of a request; other projects may have one of the same id."""
-        turns = await self._store.turns.by_id(self._workspace, await self._turn_ids(request_id))
-        return [turn for turn in turns if conversation_id in {None, turn.conversation_id}]
 
     async def _info(self, conversation_id: str) -> ConversationInfo | None:
         return await self._store.conversations.get(self._workspace, conversation_id)
@@ -338,7 +330,7 @@ class OpenRequests:
         """Forget a request that is not to be recorded, but for the fact that it began."""
         gone = Sketch(request_id=known.sketch.request_id, conversation_id=known.conversation_id, status="skipped")
         await self._step(known, gone)
-        turn_ids = [turn.id for turn in await self._held(gone.request_id, known.conversation_id)]
+        turn_ids = [turn.id for turn in await self._recorder.held(gone.request_id, known.conversation_id)]
         await self._store.turns.remove(self._workspace, turn_ids)
         recorded = self._passed_over(gone)  # its conversation may be gone, too, and the sketch with it
         if turn_ids or not known.is_skipped:
