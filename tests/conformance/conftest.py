@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
 from uuid import uuid4
 
@@ -13,12 +13,20 @@ from recollect.memory import Memory
 from recollect.settings import Settings
 from recollect.store import Store, open_store
 from tests.kit import OpenMemory
+from tests.plans import explained
 
 # name → the URL of a store; a new backend is one line here
 STORES: dict[str, Callable[[pytest.FixtureRequest], str]] = {
     "sqlite": lambda request: f"sqlite://{request.getfixturevalue('tmp_path') / 'memory.db'}",
     "neo4j": lambda request: request.getfixturevalue("neo4j_url"),
 }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_query_goes_through_everything() -> Generator[None]:
+    """Explain every query of the embedded store that a test here runs: what one costs may not grow with all that is remembered."""
+    with explained():
+        yield
 
 
 @pytest.fixture(params=sorted(STORES))

@@ -14,7 +14,7 @@ import pytest
 
 from recollect.clock import CountedIds, ManualClock, RandomIds
 from recollect.conversation import Conversation
-from recollect.distill.embedders import Embedder
+from recollect.distill.embedders import Embedder, default_embedder
 from recollect.distill.metrics import Metrics
 from recollect.distill.models import Asked, ScriptedModel, SummaryModel, Writers
 from recollect.distill.worker import LEASE_SECONDS, Worker
@@ -488,3 +488,27 @@ async def test_a_worker_that_is_stopped_in_the_middle_gives_its_job_back(memory:
     assert (await memory.stats()).jobs["running"] == 0
     await worker_of(memory).drain()
     assert spans(await conversation.summaries()) == [(0, 2), (3, 5), (6, 8)]
+
+
+async def test_vectors_that_are_missing_are_asked_for_when_the_embedder_is_another_one(memory: Memory, clock: ManualClock) -> None:
+    conversation = await memory.create_conversation(project="p")
+    await conversation.record(user="Why is the queue slow?", assistant="The index is missing")
+    await memory.distill()
+    jobs = memory.store.jobs
+
+    async def asked_for(model: str | None) -> list[tuple[str, str]]:
+        await jobs.wake_stale(memory.workspace, model, clock.now())
+        waiting = await jobs.listed(memory.workspace)
+        for _ in waiting:
+            lease = await jobs.lease(memory.workspace, clock.now(), LEASE_SECONDS, RandomIds().fresh())
+            assert lease is not None
+            await jobs.finish(memory.workspace, lease, clock.now())
+        return [(job.conversation_id, job.kind) for job in waiting]
+
+    own = [(conversation.id, "embed")]
+    assert await asked_for(default_embedder().name) == []
+    assert await asked_for("another") == own
+    assert await asked_for("another") == [], "what is recorded brings its own job"
+    assert await asked_for(None) == []
+    assert await asked_for("another") == own, "while nothing was embedded, jobs were done without"
+    assert await asked_for(default_embedder().name) == []

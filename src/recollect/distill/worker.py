@@ -114,8 +114,8 @@ class Worker:
 
     async def wake_stale(self) -> None:
         """Have everything embedded that has no vector of the model that is used now."""
-        if self._settings.agent.memory.embeddings.enabled:
-            await self._store.jobs.wake_all(self._workspace, "embed", self._clock.now(), model=self._chosen_embedder().name)
+        model = self._chosen_embedder().name if self._settings.agent.memory.embeddings.enabled else None
+        await self._store.jobs.wake_stale(self._workspace, model, self._clock.now())
 
     async def drain(self) -> int:
         """Do jobs until none is due; returns how many."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.model import Job, JobKind
-    from recollect.store.protocol import Engine
+    from recollect.store.protocol import Engine, Transaction
     from recollect.store.shapes import Lease
 
 ATTEMPTS_MAX = 5
@@ -33,12 +33,14 @@ class Jobs:
         """Have something done for a conversation; a parked job gets another chance."""
         await self._engine.write(workspace, lambda transaction: transaction.jobs.wake(conversation_id, kind, at))
 
-    async def wake_all(self, workspace: str, kind: JobKind, at: datetime, *, model: str | None = None) -> None:
-        """Have something done for every conversation, or with a model for those that have a passage without a vector of it.
+    async def wake_stale(self, workspace: str, model: str | None, at: datetime) -> None:
+        """Have every passage embedded that has no vector of a model, once it is another than before; None while nothing is embedded.
 
-        A job that waits, is being done or is parked stays as it is.
+        What is recorded brings its own job, so passages are looked through only when the model changes. A job that waits,
+        is being done or is parked stays as it is.
         """
-        await self._engine.write(workspace, lambda transaction: transaction.jobs.wake_all(kind, model, at))
+        if await self._engine.read(workspace, lambda transaction: transaction.jobs.embedder()) != model:
+            await self._engine.write(workspace, lambda transaction: _wake_stale(transaction, model, at))
 
     async def lease(self, workspace: str, now: datetime, seconds: float, token: str) -> Lease | None:
         """Take the job that has been due the longest, or whose lease has run out; None when nothing is due."""
@@ -74,6 +76,12 @@ class Jobs:
     async def listed(self, workspace: str) -> list[Job]:
         """Return every job, the longest due first."""
         return await self._engine.read(workspace, lambda transaction: transaction.jobs.listed())
+
+
+async def _wake_stale(transaction: Transaction, model: str | None, at: datetime) -> None:
+    await transaction.jobs.set_embedder(model)
+    if model is not None:
+        await transaction.jobs.wake_unembedded(model, at)
 
 
 def states_of(jobs: Sequence[Job]) -> dict[str, int]:

@@ -255,8 +255,16 @@ class JobRows(Protocol):
         """Write a job, or let one that is being done be done again; a parked one gets another chance."""
         ...
 
-    async def wake_all(self, kind: JobKind, model: str | None, at: datetime) -> None:
-        """Write the jobs that are missing: of every conversation, or with a model of those that have a passage without its vector."""
+    async def embedder(self) -> str | None:
+        """Return the embedder whose missing vectors were asked for last, if that is known."""
+        ...
+
+    async def set_embedder(self, model: str | None) -> None:
+        """Write whose missing vectors are asked for; None for nobody's. A workspace that is not there yet has nothing that lacks one."""
+        ...
+
+    async def wake_unembedded(self, model: str, at: datetime) -> None:
+        """Write the jobs that are missing of the conversations that have a passage without a vector of a model."""
         ...
 
     async def lease(self, now: datetime, until: datetime, token: str, beyond: datetime) -> Lease | None:

@@ -41,21 +41,29 @@ class Neo4jJobs:
             at=at,
         )
 
-    async def wake_all(self, kind: JobKind, model: str | None, at: datetime) -> None:
-        """Write the jobs that are missing: of every conversation, or with a model of those that have a passage without its vector."""
+    async def embedder(self) -> str | None:
+        """Return the embedder whose missing vectors were asked for last."""
+        row = await self._connection.row("MATCH (w:Workspace {name: $workspace}) RETURN w.embedder", workspace=self._workspace)
+        return None if row is None else row[0]
+
+    async def set_embedder(self, model: str | None) -> None:
+        """Write whose missing vectors are asked for."""
+        await self._connection.run("MATCH (w:Workspace {name: $workspace}) SET w.embedder = $model", workspace=self._workspace, model=model)
+
+    async def wake_unembedded(self, model: str, at: datetime) -> None:
+        """Write the jobs that are missing of the conversations that have a passage without a vector of a model."""
         await self._connection.run(
             """
             MATCH (:Workspace {name: $workspace})-[:HAS_PROJECT]->()-[:HAS_CONVERSATION]->(c)
-            WHERE ($model IS NULL OR EXISTS {
+            WHERE EXISTS {
                 MATCH (p:Passage) WHERE p.workspace = $workspace AND p.conversation_id = c.uuid AND p.turn_index >= 0
                     AND coalesce(p.embedding_model, '') <> $model
-            })
-                AND NOT EXISTS { MATCH (:Job {workspace: $workspace, uuid: c.uuid + ':' + $kind}) }
-            WITH c, $kind AS kind, $at AS since
+            }
+                AND NOT EXISTS { MATCH (:Job {workspace: $workspace, uuid: c.uuid + ':embed'}) }
+            WITH c, 'embed' AS kind, $at AS since
             """
             + PUT_JOB,
             workspace=self._workspace,
-            kind=kind,
             model=model,
             at=at,
         )

@@ -27,18 +27,16 @@ _INDEX_CHECKS: dict[str, LiteralString] = {
 }
 _KEYS: dict[DerivedKind, LiteralString] = {
     "summary": """
-        select s.pk, hex(s.uuid), hex(c.uuid) from summary s join conversation c on c.pk = s.conversation_pk
-            join workspace w on w.pk = c.workspace_pk
-        where w.name = ? and s.pk > ? order by s.pk limit ?
+        select s.pk, hex(s.uuid), hex(c.uuid) from summary s cross join conversation c on c.pk = s.conversation_pk
+        where c.workspace_pk = (select pk from workspace where name = ?) and s.pk > ? order by s.pk limit ?
     """,
     "insight": """
-        select i.pk, hex(i.uuid), hex(c.uuid) from insight i join conversation c on c.pk = i.conversation_pk
-            join workspace w on w.pk = c.workspace_pk
-        where w.name = ? and i.pk > ? order by i.pk limit ?
+        select i.pk, hex(i.uuid), hex(c.uuid) from insight i cross join conversation c on c.pk = i.conversation_pk
+        where c.workspace_pk = (select pk from workspace where name = ?) and i.pk > ? order by i.pk limit ?
     """,
     "scope": """
-        select s.pk, hex(s.uuid), null from scope s join project p on p.pk = s.project_pk join workspace w on w.pk = p.workspace_pk
-        where w.name = ? and s.pk > ? order by s.pk limit ?
+        select s.pk, hex(s.uuid), null from scope s cross join project p on p.pk = s.project_pk
+        where p.workspace_pk = (select pk from workspace where name = ?) and s.pk > ? order by s.pk limit ?
     """,
 }
 _READ: dict[DerivedKind, tuple[LiteralString, Callable[[Row], object]]] = {
@@ -95,7 +93,7 @@ class SqliteAudit:
         """Return the hashes kept for a record; for a turn those of its messages, for a call those of its arguments and its result."""
         rows = self._connection.rows(
             """
-            with found (kind, content_hash, source_hash, turn_pk, place) as (
+            with found (kind, content_hash, source_hash, turn_pk, place) as materialized (
                 select 'message', content_hash, source_hash, turn_pk, sequence from message where uuid = ?2
                 union all select 'message', m.content_hash, m.source_hash, m.turn_pk, m.sequence
                     from turn join message m on m.turn_pk = turn.pk where turn.uuid = ?2
@@ -108,9 +106,8 @@ class SqliteAudit:
                 union all select 'code_change', code_after_hash, code_after_hash, turn_pk, 0 from code_change where uuid = ?2
             )
             select kind, found.content_hash, source_hash from found
-                join turn t on t.pk = found.turn_pk join conversation c on c.pk = t.conversation_pk
-                join workspace w on w.pk = c.workspace_pk
-            where w.name = ?1 order by place
+                cross join turn t on t.pk = found.turn_pk cross join conversation c on c.pk = t.conversation_pk
+            where c.workspace_pk = (select pk from workspace where name = ?1) order by place
             """,
             (self._workspace, record_id),
         )
@@ -128,9 +125,8 @@ class SqliteAudit:
         """Return the next turns to be checked, in the order of their keys."""
         rows = self._connection.rows(
             """
-            select t.pk, hex(t.uuid), hex(c.uuid) from turn t join conversation c on c.pk = t.conversation_pk
-                join workspace w on w.pk = c.workspace_pk
-            where w.name = ? and t.pk > ? order by t.pk limit ?
+            select t.pk, hex(t.uuid), hex(c.uuid) from turn t cross join conversation c on c.pk = t.conversation_pk
+            where c.workspace_pk = (select pk from workspace where name = ?) and t.pk > ? order by t.pk limit ?
             """,
             (self._workspace, after or 0, limit),
         )

@@ -22,9 +22,10 @@ SELECT_SCOPE: LiteralString = """
 _IN_ORDER: LiteralString = "order by f.file_path, s.line_start, s.uuid"
 _UNSTAMPED: LiteralString = """
     select distinct c.uuid, t.uuid, f.file_path, coalesce(t.ended_at, t.started_at), c.cwd, p.root, p.code_root
-    from workspace w join project p on p.workspace_pk = w.pk join conversation c on c.project_pk = p.pk
-        join turn t on t.conversation_pk = c.pk join tool_call k on k.turn_pk = t.pk join access a on a.tool_call_pk = k.pk
-        join code_file f on f.pk = a.code_file_pk
+    from conversation c cross join project p on p.pk = c.project_pk cross join turn t on t.conversation_pk = c.pk
+        cross join tool_call k on k.turn_pk = t.pk cross join access a on a.tool_call_pk = k.pk
+        cross join code_file f on f.pk = a.code_file_pk
+    where c.workspace_pk = (select pk from workspace where name = ?1)
 """
 _NOT_STAMPED: LiteralString = """
     and a.file_hash is null and not a.temporary and not a.generated and t.status <> 'open'
@@ -99,7 +100,7 @@ class SqliteCode:
         key = self._key(project_id)
         known: dict[str, int] = dict(
             self._connection.rows(
-                "select uuid, pk from scope where project_pk = ? and uuid in (select value from json_each(?))",
+                "select uuid, pk from scope where +project_pk = ? and uuid in (select value from json_each(?))",
                 (key, as_json([one.scope.id for one in scopes])),
             )
         )
@@ -140,7 +141,7 @@ class SqliteCode:
         """Delete the scopes of some files, but for those of some ids."""
         self._connection.run(
             """
-            delete from scope where project_pk = ?1 and uuid not in (select value from json_each(?3)) and code_file_pk in (
+            delete from scope where +project_pk = ?1 and uuid not in (select value from json_each(?3)) and code_file_pk in (
                 select pk from code_file where project_pk = ?1 and file_path in (select value from json_each(?2)))
             """,
             (self._key(project_id), as_json(paths), as_json(kept_ids)),
@@ -218,8 +219,7 @@ class SqliteCode:
         rows = self._connection.rows(
             SELECT_SCOPE
             + """
-                join workspace w on w.pk = p.workspace_pk
-            where w.name = ?1 and s.uuid in (select value from json_each(?2))
+            where +p.workspace_pk = (select pk from workspace where name = ?1) and s.uuid in (select value from json_each(?2))
             """
             + _IN_ORDER,
             (self._workspace, as_json(scope_ids)),
@@ -229,13 +229,13 @@ class SqliteCode:
     async def unstamped(self, conversation_id: str, newest: int, limit: int) -> list[Unstamped]:
         """Return files that the newest turns of a conversation accessed and that are not stamped."""
         return self._unstamped(
-            _UNSTAMPED + "where w.name = ?1 and c.uuid = ?2 and t.turn_index >= c.next_index - ?4" + _NOT_STAMPED,
+            _UNSTAMPED + "and c.uuid = ?2 and t.turn_index >= c.next_index - ?4" + _NOT_STAMPED,
             (self._workspace, conversation_id, limit, newest),
         )
 
     async def unstamped_of(self, project_id: str, limit: int) -> list[Unstamped]:
         """Return files that turns of a project accessed and that are not stamped."""
-        return self._unstamped(_UNSTAMPED + "where w.name = ?1 and p.uuid = ?2" + _NOT_STAMPED, (self._workspace, project_id, limit))
+        return self._unstamped(_UNSTAMPED + "and c.project_pk = " + _PROJECT + _NOT_STAMPED, (self._workspace, project_id, limit))
 
     def _unstamped(self, query: LiteralString, values: tuple[object, ...]) -> list[Unstamped]:
         return [

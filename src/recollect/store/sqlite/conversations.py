@@ -66,7 +66,12 @@ class SqliteConversations:
     async def branches(self, conversation_id: str) -> list[Held]:
         """Return the conversations that inherit from one, oldest first."""
         rows = self._connection.rows(
-            SELECT_CONVERSATION + "where w.name = ? and parent.uuid = ? order by c.created_at, c.uuid", (self._workspace, conversation_id)
+            SELECT_CONVERSATION
+            + """
+            where c.parent_pk = (select pk from conversation where workspace_pk = (select pk from workspace where name = ?) and uuid = ?)
+            order by c.created_at, c.uuid
+            """,
+            (self._workspace, conversation_id),
         )
         return [held_of(row) for row in rows]
 

@@ -39,15 +39,19 @@ class SqliteDerived:
     async def summaries(self, conversation_id: str, level: int | None) -> list[Summary]:
         """Return summaries by level, first turn and id."""
         rows = self._connection.rows(
-            SELECT_SUMMARY + "where w.name = ?1 and c.uuid = ?2 and (?3 is null or level = ?3) order by level, first_turn, s.uuid",
-            (self._workspace, conversation_id, level),
+            SELECT_SUMMARY + "where s.conversation_pk = ?1 and (?2 is null or level = ?2) order by level, first_turn, s.uuid",
+            (key_of(self._connection, self._workspace, conversation_id), level),
         )
         return [summary_of(row) for row in rows]
 
     async def summaries_by_id(self, summary_ids: list[str]) -> list[Summary]:
         """Return summaries in any order."""
         rows = self._connection.rows(
-            SELECT_SUMMARY + "where w.name = ? and s.uuid in (select value from json_each(?))", (self._workspace, as_json(summary_ids))
+            SELECT_SUMMARY
+            + """
+            where +c.workspace_pk = (select pk from workspace where name = ?) and s.uuid in (select value from json_each(?))
+            """,
+            (self._workspace, as_json(summary_ids)),
         )
         return [summary_of(row) for row in rows]
 
@@ -136,7 +140,8 @@ class SqliteDerived:
     async def insights(self, conversation_id: str) -> list[Insight]:
         """Return insights, oldest first, then by id."""
         rows = self._connection.rows(
-            SELECT_INSIGHT + "where w.name = ? and c.uuid = ? order by i.created_at, i.uuid", (self._workspace, conversation_id)
+            SELECT_INSIGHT + "where i.conversation_pk = ? order by i.created_at, i.uuid",
+            (key_of(self._connection, self._workspace, conversation_id),),
         )
         return [insight_of(row) for row in rows]
 

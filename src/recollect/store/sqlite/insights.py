@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SELECT_INSIGHT: LiteralString = """
     select i.uuid, c.uuid, i.kind, i.task, i.body, i.author, i.source_hash, i.last_turn, i.created_at, i.terms, i.checksum
-    from insight i join conversation c on c.pk = i.conversation_pk join workspace w on w.pk = c.workspace_pk
+    from insight i join conversation c on c.pk = i.conversation_pk join workspace w on w.pk = +c.workspace_pk
 """
 INSIGHT_FILTER: LiteralString = """
     and (?2 is null or c.uuid = ?2) and (?4 is null or i.kind = ?4)
@@ -79,7 +79,7 @@ def retire_insights(connection: Connection, turn_keys: list[int]) -> None:
                 union select c.pk, told.first from told join conversation c on c.parent_pk = told.conversation_pk
                 where told.first <= c.from_turn
             )
-            select i.pk from told join insight i on i.conversation_pk = told.conversation_pk where told.first <= i.last_turn
+            select i.pk from told cross join insight i on i.conversation_pk = told.conversation_pk where told.first <= i.last_turn
         )
         """,
         (as_json(turn_keys),),

@@ -55,20 +55,29 @@ class SqliteJobs:
             (self._workspace, conversation_id, kind, iso(at)),
         )
 
-    async def wake_all(self, kind: JobKind, model: str | None, at: datetime) -> None:
-        """Write the jobs that are missing: of every conversation, or with a model of those that have a passage without its vector."""
+    async def embedder(self) -> str | None:
+        """Return the embedder whose missing vectors were asked for last."""
+        found: str | None = self._connection.value("select embedder from workspace where name = ?", (self._workspace,))
+        return found
+
+    async def set_embedder(self, model: str | None) -> None:
+        """Write whose missing vectors are asked for."""
+        self._connection.run("update workspace set embedder = ?2 where name = ?1", (self._workspace, model))
+
+    async def wake_unembedded(self, model: str, at: datetime) -> None:
+        """Write the jobs that are missing of the conversations that have a passage without a vector of a model."""
         self._connection.run(
             """
             insert into job (conversation_pk, kind, state, again, attempts, since, due_at)
-            select pk, ?2, 'ready', 0, 0, ?4, ?4 from conversation
-            where workspace_pk = (select pk from workspace where name = ?1) and (?3 is null or pk in (
+            select pk, 'embed', 'ready', 0, 0, ?3, ?3 from conversation
+            where workspace_pk = (select pk from workspace where name = ?1) and pk in (
                 select coalesce(t.conversation_pk, s.conversation_pk) from passage p
                     left join turn t on t.pk = p.turn_pk left join summary s on s.pk = p.summary_pk
-                    left join embedding e on e.number = p.number and e.model = ?3
-                where e.number is null))
+                    left join embedding e on e.number = p.number and e.model = ?2
+                where e.number is null)
             on conflict (conversation_pk, kind) do nothing
             """,
-            (self._workspace, kind, model, iso(at)),
+            (self._workspace, model, iso(at)),
         )
 
     async def lease(self, now: datetime, until: datetime, token: str, beyond: datetime) -> Lease | None:
@@ -77,11 +86,10 @@ class SqliteJobs:
             """
             update job set state = 'running', token = ?3, lease_until = ?4, again = 0
             where pk = (
-                select job.pk from job join conversation c on c.pk = conversation_pk
-                where c.workspace_pk = (select pk from workspace where name = ?1) and (
+                select pk from job where workspace_pk = (select pk from workspace where name = ?1) and (
                     (state = 'ready' and (attempts = 0 or due_at <= ?2 or due_at > ?5))
                     or (state = 'running' and (lease_until <= ?2 or lease_until > ?5)))
-                order by due_at, job.pk limit 1)
+                order by due_at, pk limit 1)
             returning (select uuid from conversation where pk = conversation_pk), kind, attempts
             """,
             (self._workspace, iso(now), token, iso(until), iso(beyond)),
@@ -129,8 +137,8 @@ class SqliteJobs:
         """Return every job, the longest due first."""
         rows = self._connection.rows(
             """
-            select c.uuid, kind, state, attempts, since, due_at, error from job join conversation c on c.pk = conversation_pk
-            where c.workspace_pk = (select pk from workspace where name = ?) order by due_at, job.pk
+            select c.uuid, kind, state, attempts, since, due_at, error from job cross join conversation c on c.pk = conversation_pk
+            where job.workspace_pk = (select pk from workspace where name = ?) order by due_at, job.pk
             """,
             (self._workspace,),
         )

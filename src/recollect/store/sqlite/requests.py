@@ -55,8 +55,8 @@ class SqliteRequests:
         """Tell whether a conversation has a request that is not whole yet."""
         found = self._connection.value(
             """
-            select exists (select 1 from open_request r join conversation c on c.pk = r.conversation_pk
-                where r.workspace_pk = (select pk from workspace where name = ?) and c.uuid = ?)
+            select exists (select 1 from open_request where conversation_pk = (
+                select pk from conversation where workspace_pk = (select pk from workspace where name = ?) and uuid = ?))
             """,
             (self._workspace, conversation_id),
         )
@@ -67,10 +67,10 @@ class SqliteRequests:
         self._connection.run(
             """
             delete from open_request where pk in (
-                select r.pk from turn t join conversation c on c.pk = t.conversation_pk
-                    join open_request r on r.request_id = t.request_id and r.workspace_pk = c.workspace_pk
-                    join conversation own on own.pk = r.conversation_pk and own.project_pk = c.project_pk
-                where c.workspace_pk = (select pk from workspace where name = ?) and t.uuid in (select value from json_each(?)))
+                select r.pk from json_each(?2) asked cross join turn t on t.uuid = asked.value
+                    cross join conversation c on c.pk = t.conversation_pk and c.workspace_pk = (select pk from workspace where name = ?1)
+                    cross join open_request r on r.workspace_pk = c.workspace_pk and r.request_id = t.request_id
+                    cross join conversation own on own.pk = r.conversation_pk and own.project_pk = c.project_pk)
             """,
             (self._workspace, as_json(turn_ids)),
         )

@@ -41,7 +41,7 @@ class SqliteRetention:
         rows = self._connection.rows(
             """
             select x.uuid, c.uuid from turn x join conversation c on c.pk = x.conversation_pk
-            where x.expires_at <= ?2 and +c.workspace_pk = (select pk from workspace where name = ?1) order by x.pk
+            where x.expires_at <= ?2 and +c.workspace_pk = (select pk from workspace where name = ?1) order by +x.pk
             """,
             (self._workspace, iso(now)),
         )
@@ -52,7 +52,7 @@ class SqliteRetention:
         rows = self._connection.rows(
             """
             select x.uuid, c.uuid from summary x join conversation c on c.pk = x.conversation_pk
-            where x.expires_at <= ?2 and +c.workspace_pk = (select pk from workspace where name = ?1) order by x.pk
+            where x.expires_at <= ?2 and +c.workspace_pk = (select pk from workspace where name = ?1) order by +x.pk
             """,
             (self._workspace, iso(now)),
         )
@@ -84,8 +84,8 @@ class SqliteRetention:
         """Delete summaries."""
         self._connection.run(
             """
-            delete from summary where uuid in (select value from json_each(?2)) and conversation_pk in (
-                select pk from conversation where workspace_pk = (select pk from workspace where name = ?1))
+            delete from summary where uuid in (select value from json_each(?2)) and exists (
+                select 1 from conversation where pk = conversation_pk and +workspace_pk = (select pk from workspace where name = ?1))
             """,
             (self._workspace, as_json(summary_ids)),
         )
@@ -95,7 +95,7 @@ class SqliteRetention:
         rows = self._connection.rows(
             """
             select x.uuid, c.uuid from insight x join conversation c on c.pk = x.conversation_pk
-            where x.expires_at <= ?2 and +c.workspace_pk = (select pk from workspace where name = ?1) order by x.pk
+            where x.expires_at <= ?2 and +c.workspace_pk = (select pk from workspace where name = ?1) order by +x.pk
             """,
             (self._workspace, iso(now)),
         )
@@ -118,8 +118,8 @@ class SqliteRetention:
         """Delete insights."""
         self._connection.run(
             """
-            delete from insight where uuid in (select value from json_each(?2)) and conversation_pk in (
-                select pk from conversation where workspace_pk = (select pk from workspace where name = ?1))
+            delete from insight where uuid in (select value from json_each(?2)) and exists (
+                select 1 from conversation where pk = conversation_pk and +workspace_pk = (select pk from workspace where name = ?1))
             """,
             (self._workspace, as_json(insight_ids)),
         )

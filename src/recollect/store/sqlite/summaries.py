@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SELECT_SUMMARY: LiteralString = """
     select s.uuid, level, s.summary, actions, key_findings, files_mentioned, tools_used, topics, first_turn, last_turn, s.turn_count,
         char_count, author, s.created_at, source_ids, c.uuid, s.checksum
-    from summary s join conversation c on c.pk = s.conversation_pk join workspace w on w.pk = +c.workspace_pk
+    from summary s join conversation c on c.pk = s.conversation_pk
 """
 
 
@@ -73,7 +73,7 @@ def _put_sources(connection: Connection, key: int, conversation_pk: int | None, 
         """
         insert into summary_source (summary_pk, turn_pk)
         select ?1, t.pk from turn t join conversation c on c.pk = t.conversation_pk
-        where t.uuid in (select value from json_each(?2)) and c.workspace_pk = (select workspace_pk from conversation where pk = ?3)
+        where t.uuid in (select value from json_each(?2)) and +c.workspace_pk = (select workspace_pk from conversation where pk = ?3)
         """,
         (key, sources, conversation_pk),
     )
@@ -82,7 +82,7 @@ def _put_sources(connection: Connection, key: int, conversation_pk: int | None, 
         insert into summary_source (summary_pk, source_pk)
         select ?1, s.pk from summary s join conversation c on c.pk = s.conversation_pk
         where s.uuid in (select value from json_each(?2)) and s.pk <> ?1
-            and c.workspace_pk = (select workspace_pk from conversation where pk = ?3)
+            and +c.workspace_pk = (select workspace_pk from conversation where pk = ?3)
         """,
         (key, sources, conversation_pk),
     )

@@ -30,6 +30,7 @@ STEPS = (
     "analysing",
     "gathering",
     "meaning",
+    "queueing",
 )
 
 
