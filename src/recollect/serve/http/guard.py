@@ -48,6 +48,8 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _LOOKING = frozenset({"GET", "HEAD"})
 _READING_POSTS = frozenset({"/search", "/context", "/similar", "/verify"})
 _QUERY_FIELDS_MAX = 10
+_ANSWER_BYTES_UNREAD_MAX = 65_536
+_ERROR_CHARS_MAX = 500
 _POLICY_VIOLATION = 1008
 CLIENT_GONE = 499  # of no standard, and what proxies write down, too: nobody is there to be answered
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -115,6 +117,14 @@ class Guard:
         self.ids = ids or RandomIds()
         self.monotonic = monotonic
         self.traffic = _Traffic(self.limits, monotonic)
+        self.is_stopping = False
+        self.arriving: set[asyncio.Timeout] = set()  # until when bodies are waited for
+
+    def stop(self) -> None:
+        """Wait for no body any more: the server is about to stop, and what has not arrived may be sent again."""
+        self.is_stopping = True
+        for waiting in self.arriving:
+            waiting.reschedule(asyncio.get_running_loop().time())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection of the server."""
@@ -192,6 +202,11 @@ class _Exchange:
             await self._admit_and_serve()
         except RefusalError as refusal:
             await self._refuse(refusal)
+        except asyncio.CancelledError as cancelled:  # the server stops, and waits for nobody any more
+            await self._refuse(_stopping())
+            self._error = type(cancelled).__name__
+        except ConfigError as error:  # who runs the server reads in its log what to do; it holds no content
+            await self._break(f"ConfigError: {error}")
         except Exception as error:  # noqa: BLE001  whatever the app raised, its caller is told one sentence
             await self._break(type(error).__name__)
         finally:
@@ -307,11 +322,18 @@ class _Exchange:
             raise self._refusal
         if self._body_deadline is None:
             self._body_deadline = asyncio.get_running_loop().time() + self._guard.limits.body_seconds_max
-        try:
-            async with asyncio.timeout_at(None if self._is_body_whole else self._body_deadline):
-                message = await self._server_receive()
-        except TimeoutError:
-            return await self._cut_off(RefusalError(408, "The body took too long to arrive."))
+        if self._is_body_whole:
+            message = await self._server_receive()
+        else:
+            waiting = asyncio.timeout_at(0 if self._guard.is_stopping else self._body_deadline)
+            self._guard.arriving.add(waiting)
+            try:
+                async with waiting:
+                    message = await self._server_receive()
+            except TimeoutError:
+                return await self._cut_off(_stopping() if self._guard.is_stopping else _late())
+            finally:
+                self._guard.arriving.discard(waiting)
         if message["type"] == "http.disconnect":
             self._is_client_gone = True
             if not self._is_body_whole:
@@ -349,12 +371,16 @@ class _Exchange:
             self._status = message["status"]
             message = {**message, "headers": self._headers(message.get("headers", ()))}
         elif message["type"] == "http.response.body":
-            self._bytes_out += len(message.get("body", b""))
+            size = len(message.get("body", b""))
+            self._bytes_out += size
+            if size > _ANSWER_BYTES_UNREAD_MAX:  # this is under way until most of it is read, and counts as such
+                await self._server_send({**message, "more_body": True})
+                message = {**message, "body": b""}
         await self._server_send(message)
 
     async def _break(self, error: str) -> None:
         """Answer for an app that failed, if it has not begun to; a client that is gone needs no answer."""
-        self._error = error
+        self._error = error[:_ERROR_CHARS_MAX]
         if not self._is_client_gone:
             await self._refuse(RefusalError(500, "The server failed at this request."))
 
@@ -429,6 +455,14 @@ def needed_role(method: str, path: str) -> Role:
         return "admin"
     is_reading = method in _LOOKING or (method == "POST" and path in _READING_POSTS)
     return "read" if is_reading else "write"
+
+
+def _late() -> RefusalError:
+    return RefusalError(408, "The body took too long to arrive.")
+
+
+def _stopping() -> RefusalError:
+    return _come_again(503, "The server is stopping: the request may or may not have taken effect, and may be sent again.", 1)
 
 
 def _come_again(status: int, detail: str, seconds: float) -> RefusalError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import sys
 import threading
@@ -22,9 +23,11 @@ from recollect.clock import iso
 from recollect.config import config_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
     from pathlib import Path
     from typing import TextIO
+
+    from recollect.clock import Clock
 
 AUDIT_BYTES_MAX = 10_000_000
 AUDIT_FILES_MAX = 5
@@ -91,6 +94,39 @@ class RequestLog:
         with contextlib.suppress(OSError, ValueError):  # ValueError is what a closed stream raises
             stream.write(_line(line))
             stream.flush()
+
+
+class EventLog(logging.Handler):
+    """A JSON line for each event of the server itself that has to be known: what it is about is in its words, and no stack of calls."""
+
+    def __init__(self, stream: TextIO, clock: Clock) -> None:
+        super().__init__(logging.WARNING)
+        self._stream = stream
+        self._clock = clock
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line; as with requests, a stream that nobody reads any more is no reason to fail."""
+        line: dict[str, Any] = {
+            "time": iso(self._clock.now()),
+            "level": record.levelname.lower(),
+            "from": record.name,
+            "event": _shown(record.getMessage().strip()),
+        }
+        if record.exc_info is not None and record.exc_info[0] is not None:
+            line["error"] = record.exc_info[0].__name__
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(_line(line))
+            self._stream.flush()
+
+    @contextlib.contextmanager
+    def installed(self) -> Generator[None]:
+        """Write down what the program logs as long as this lasts."""
+        root = logging.getLogger()
+        root.addHandler(self)
+        try:
+            yield
+        finally:
+            root.removeHandler(self)
 
 
 class AuditLog:

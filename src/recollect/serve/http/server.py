@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import socket
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 
@@ -15,8 +16,9 @@ from recollect.clock import RandomIds, SystemClock
 from recollect.errors import ConfigError, RecollectError, StoreUnavailableError
 from recollect.serve.http.addresses import PORT_MAX, is_loopback, names_of
 from recollect.serve.http.app import create_app
+from recollect.serve.http.connections import Connection, Room
 from recollect.serve.http.guard import Guard, Limits
-from recollect.serve.http.log import AuditLog, Logs, RequestLog, default_audit_path
+from recollect.serve.http.log import AuditLog, EventLog, Logs, RequestLog, default_audit_path
 from recollect.serve.http.tokens import FirstKey, token_file
 from recollect.serve.http.workspaces import Workspaces
 
@@ -46,7 +48,11 @@ class HttpServer:
         self.tokens = token_file(server.tokens)
         audit = Path(server.audit_log).expanduser() if server.audit_log else default_audit_path()
         self._logs = logs or Logs(request=RequestLog(sys.stderr).write, audit=AuditLog(audit).write)
-        self.first_key = None if any(self.tokens.list()) else FirstKey.create(self.clock.now(), settings.workspace)
+        self.first_key = (
+            None
+            if any(token.holds(self.clock.now()) for token in self.tokens.list())
+            else FirstKey.create(self.clock.now(), settings.workspace)
+        )
         if not is_loopback(server.host) and self.first_key is not None:
             msg = f"{server.host} is reached from elsewhere: create a token first with `recollect token create`"
             raise ConfigError(msg)
@@ -99,13 +105,14 @@ class HttpServer:
             ids=self.ids,
         )
         config = uvicorn.Config(
-            guard, log_config=None, access_log=False, server_header=False, date_header=False, proxy_headers=False,
-            timeout_graceful_shutdown=_SHUTDOWN_SECONDS, timeout_keep_alive=_SHUTDOWN_SECONDS, lifespan="on", ws="none",
+            guard, http=cast("Any", partial(Connection, room=Room())), log_config=None, access_log=False, server_header=False,
+            date_header=False, proxy_headers=False, timeout_graceful_shutdown=_SHUTDOWN_SECONDS, timeout_keep_alive=_SHUTDOWN_SECONDS,
+            lifespan="on", ws="none",
         )  # fmt: skip
         sweeping = asyncio.create_task(self._sweep(workspaces))
         try:
-            running = _Running(config, started)
-            await running.serve(sockets=[taken])
+            with EventLog(sys.stderr, self.clock).installed():
+                await _Running(config, started, guard.stop).serve(sockets=[taken])
         finally:
             sweeping.cancel()
 
@@ -118,13 +125,18 @@ class HttpServer:
 
 
 class _Running(uvicorn.Server):
-    """Uvicorn, which says when it has begun."""
+    """Uvicorn, which says when it has begun, and when it is about to stop."""
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[], object]) -> None:
+    def __init__(self, config: uvicorn.Config, started: Callable[[], object], stopping: Callable[[], object]) -> None:
         super().__init__(config)
         self._told = started
+        self._stopping = stopping
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._told()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stopping()
+        await super().shutdown(sockets)
