@@ -215,6 +215,9 @@ class Memory(Analysed, Audited, Coded, Distilled, Kept):
         result = await self.recorder.history(
             target, read.turns, request_id=read.request_id, replace=replace, on_edit=on_edit, project=owner
         )
+        if replace and read.request_id is not None:  # pieces that still come to it would put back what it was
+            now, conversation_id = self.clock.now(), result.conversation_id
+            await self.store.requests.let_go(self.workspace, read.request_id, now, conversation_id=conversation_id)
         await self.mirrored(result.conversation_id)
         return result.recorded(read.request_id, dict(+reading.notes))
 

@@ -268,6 +268,53 @@ async def test_a_piece_that_comes_once_more_after_its_request_was_closed_changes
     assert told(await turn_of(memory)) == told(before)
 
 
+@pytest.mark.parametrize(
+    ("piece", "body"),
+    [
+        ("context", {"context_files": [{"file_path": "a.py", "usefulness": 0.4}]}),
+        ("tool-results", {"tool_results": [{"tool_call_id": "t1", "content": "x = 1", "success": False}]}),
+        ("checkpoints", {"checkpoints": [{"git_hash": "ae09", "workspace_dir": "/elsewhere"}]}),
+        ("model-response", {"model": "m", "finish_reason": "stop", "usage": {"prompt_tokens": 99}}),
+    ],
+)
+async def test_what_says_something_else_of_what_is_known_is_refused_once_its_request_was_closed(
+    memory: Memory, piece: Piece, body: dict[str, Any]
+) -> None:
+    await stream(memory, "r", EVERY_PIECE)
+    await memory.requests.finalize("r")
+    with pytest.raises(ConflictError):
+        await memory.requests.add("r", piece, body)
+
+
+async def test_a_whole_request_takes_the_place_of_one_under_the_same_id_that_is_under_way(memory: Memory) -> None:
+    await stream(memory, "r", [says(0, "hi")])
+    whole = {**HEAD, "request_id": "r", "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "whole"}]}
+    assert (await memory.record(whole, replace=True)).status == "replaced"
+    with pytest.raises(ConflictError):
+        await memory.requests.add("r", *says(1, "a piece that comes late"))
+    assert (await memory.requests.finalize("r")).status == "unchanged"
+    turn = await turn_of(memory)
+    assert (turn.status, [message.content for message in turn.messages]) == ("complete", ["hi", "whole"])
+
+
+async def test_a_request_that_writes_nothing_begins_no_conversation(memory: Memory) -> None:
+    whole = {
+        "project_id": "shop",
+        "request_id": "r",
+        "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}],
+    }
+    recorded = await memory.record({**whole, "chat_meta": {"chat_id": "c1"}})
+    elsewhere = {"chat_meta": {"chat_id": "c2"}}
+    again = await memory.record({**whole, **elsewhere})
+    assert (again.status, again.conversation_id) == ("unchanged", recorded.conversation_id)
+    two = [*whole["messages"], {"role": "user", "content": "and"}, {"role": "assistant", "content": "no"}]
+    with pytest.raises(ConflictError):
+        await memory.record({**whole, **elsewhere, "messages": two})
+    with pytest.raises(ConflictError):
+        await memory.requests.start("r", {"project_id": "shop", **elsewhere})
+    assert [info.id for info in await memory.list_conversations()] == [recorded.conversation_id]
+
+
 async def test_a_piece_notes_what_could_not_be_read_of_it_and_of_no_other(memory: Memory) -> None:
     await memory.requests.start("r", HEAD)
     assert (await memory.requests.add("r", *says(0, "Fix login"))).notes == {}
@@ -820,3 +867,16 @@ async def test_of_an_excluded_project_every_piece_is_passed_over(memory: Memory,
     assert (await own.requests.finalize("r")).status == "skipped"
     assert await memory.store.requests.get(memory.workspace, "r") is None
     assert (await memory.stats()).turns == 0
+
+
+async def test_of_a_head_and_a_response_a_short_part_is_kept_where_no_content_is(memory: Memory) -> None:
+    own = configured(memory, projects={"*": {"privacy": "summary"}})
+    words = "word " * 60
+    head = {"project_id": "shop", "title": words + "canary", "agent": words + "canary", "timestamp": "canary at nine"}
+    await own.requests.start("r", head)
+    await own.requests.add("r", "model-response", {"model": words + "canary", "finish_reason": words + "canary"})
+    kept = await own.store.requests.get(own.workspace, "r")
+    assert kept is not None
+    assert "canary" not in kept
+    await own.requests.finalize("r")
+    assert "canary" not in str(to_json(await turn_of(own)))

@@ -68,7 +68,28 @@ _SEPARATORS = frozenset({"|", "||", "&&", ";", "&", "(", ")", "\n"})
 _REDIRECTS = frozenset({">", ">>", "&>", ">|"})
 _COMMAND_CHARS_MAX = 20_000
 _PATH_LIKE = re.compile(r"^(?:[~.]{0,2}/)?[\w.@+-]+(?:/[\w.@+-]+)*/?$")
-_SCRIPT_ARGUMENT = re.compile(r"^[\d,$]+[pdq]?$|^s[/|#].*")
+_FED = re.compile(r"(?<!<)<<(?!<)-?[ \t]*(['\"]?)(\w+)\1")  # the lines up to this word are fed to a program: no command stands in them
+_OPTIONS_WITH_VALUES: dict[str, frozenset[str]] = {  # the word after one of these is no path
+    **dict.fromkeys(
+        _SEARCHERS,
+        frozenset("-A -B -C -m -e -g -t -T -E -d -D --max-count --regexp --glob --iglob --type --type-not --include --exclude".split()),
+    ),
+    **dict.fromkeys(("head", "tail"), frozenset(("-n", "-c", "--lines", "--bytes"))),
+    **dict.fromkeys(("touch",), frozenset(("-d", "-t", "--date"))),
+    "stat": frozenset(("-c", "-f", "--format", "--printf")),
+    "diff": frozenset(("-U", "-C", "--label", "-L", "-I", "-x", "--exclude")),
+    "tree": frozenset(("-L", "-I", "-P")),
+    "du": frozenset(("-d", "--max-depth", "--exclude")),
+    "fd": frozenset(("-e", "-t", "-d", "-E", "--extension", "--type", "--max-depth", "--exclude")),
+    "xxd": frozenset(("-l", "-s", "-c", "-g")),
+    "truncate": frozenset(("-s", "--size")),
+    "mkdir": frozenset(("-m", "--mode")),
+    "sed": frozenset(("-e", "--expression", "-l")),
+}
+_PATTERN_OPTIONS = frozenset(
+    {"-e", "--regexp", "-f", "--file", "--expression", "--files"}
+)  # with one of these no plain word is the pattern
+_PATTERN_FIRST = _SEARCHERS | {"sed", "fd"}
 
 
 def accessed_files(tool: str, arguments: dict[str, Any] | None, result: str | None, place: Place) -> tuple[FileAccess, ...]:
@@ -86,6 +107,11 @@ def accessed_files(tool: str, arguments: dict[str, Any] | None, result: str | No
     return tuple(
         FileAccess(path=path, kind=kind, temporary=is_temporary(path), generated=is_generated(path)) for path, kind in found.items()
     )
+
+
+def is_shell(tool: str) -> bool:
+    """Tell whether a tool runs what stands in a line of a shell, so that its files are only words of that line."""
+    return tool.rpartition("__")[2].lower() in _SHELLS
 
 
 _STRENGTH: dict[AccessKind, int] = {"list": 0, "search": 1, "read": 2, "write": 3}
@@ -144,7 +170,7 @@ def _commanded(command: str) -> Iterator[tuple[AccessKind, str]]:
         yield from _all("write", _PATCHED.findall(command))
         return
     try:
-        lexer = shlex.shlex(command[:_COMMAND_CHARS_MAX], posix=True, punctuation_chars="|&;()<>\n")
+        lexer = shlex.shlex(_without_fed(command[:_COMMAND_CHARS_MAX]), posix=True, punctuation_chars="|&;()<>\n")
         lexer.whitespace = " \t\r"
         lexer.commenters = ""
         words = list(lexer)
@@ -157,6 +183,20 @@ def _commanded(command: str) -> Iterator[tuple[AccessKind, str]]:
             simple = []
         else:
             simple.append(word)
+
+
+def _without_fed(command: str) -> str:
+    """Return a shell line without the texts that it feeds to programs."""
+    kept: list[str] = []
+    until: str | None = None
+    for line in command.split("\n"):
+        if until is None:
+            kept.append(line)
+            fed = _FED.search(line)
+            until = None if fed is None else fed[2]
+        elif line.strip() == until:
+            until = None
+    return "\n".join(kept)
 
 
 def _simple_command(words: list[str]) -> Iterator[tuple[AccessKind, str]]:
@@ -174,19 +214,39 @@ def _simple_command(words: list[str]) -> Iterator[tuple[AccessKind, str]]:
         position += 1
     if not plain:
         return
-    program, arguments = plain[0].rpartition("/")[2], [word for word in plain[1:] if not word.startswith("-")]
+    program = plain[0].rpartition("/")[2]
+    arguments = _arguments(program, plain[1:])
     if program == "sed":
         kind: AccessKind = "write" if any(word.startswith("-i") for word in plain) else "read"
-        arguments = [word for word in arguments if not _SCRIPT_ARGUMENT.match(word)]
     elif program == "cp" and arguments:
         yield from _all("read", filter(_is_path, arguments[:-1]))
         kind, arguments = "write", arguments[-1:]
     elif program in _COMMANDS:
         kind = _COMMANDS[program]
-        arguments = arguments[1:] if program in _SEARCHERS else arguments
     else:
         return
     yield from _all(kind, filter(_is_path, arguments))
+
+
+def _arguments(program: str, words: list[str]) -> list[str]:
+    """Return what a program is given beside its options, their values, and the pattern or script it begins with."""
+    valued = _OPTIONS_WITH_VALUES.get(program, frozenset())
+    plain: list[str] = []
+    position, has_pattern = 0, program not in _PATTERN_FIRST
+    while position < len(words):
+        word = words[position]
+        if word == "--":
+            plain += words[position + 1 :]
+            break
+        if not word.startswith("-") or word == "-":
+            plain.append(word)
+        elif program == "find":
+            break  # from here on it is told what to look for
+        else:
+            has_pattern = has_pattern or word.partition("=")[0] in _PATTERN_OPTIONS
+            position += word in valued
+        position += 1
+    return [word for word in plain if word][0 if has_pattern else 1 :]
 
 
 def _is_path(word: str) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 
 from recollect.capture.changes import changes_of_chunks, long_path_before
 from recollect.capture.engine import context_records
+from recollect.capture.files import is_shell
 from recollect.capture.parts import read_change
 from recollect.capture.shapes import RawCall, RawMessage, as_float, as_id, as_int, as_text, read_call, read_message
 from recollect.capture.turns import build_turns, char_count
@@ -85,7 +86,7 @@ def _call(call: ToolCall) -> ToolCall:
         arguments_hash=_referred(call.arguments_hash),
         source_hash=_reference(call.source_hash),
         result=kept,
-        accessed=tuple(one for one in call.accessed if _is_path(one)),
+        accessed=() if is_shell(call.tool_name) else tuple(one for one in call.accessed if _is_path(one)),
     )
 
 

@@ -225,8 +225,9 @@ class Recorder:
             await self._forget(conversation.id, request_id)
         if all(is_marked(turn) for turn in turns):
             return await self._skipped(conversation.id, turns)
+        is_new = False
         if project is not None and not self._comes_alone(turns):
-            await self.begin(conversation, project)
+            is_new = await self.begin(conversation, project) == conversation
             project = None
         listed, _ = await self._kept(conversation.id, turns)
         if not listed:
@@ -239,10 +240,22 @@ class Recorder:
         told = Telling(request_id=request_id, replace=replace, on_edit=on_edit, adds=not asks_for_none, step=step)
 
         async def write() -> Result:
-            result = await History(self._store, self._workspace, self._clock, self).record(conversation, project, listed, told)
+            written = History(self._store, self._workspace, self._clock, self).record(conversation, project, listed, told)
+            result = await (self._or_never_begun(conversation.id, written) if is_new else written)
             return _replace(result, status="skipped") if asks_for_none and result.status == "unchanged" else result
 
         return await self._now_or_later(conversation.id, listed, write)
+
+    async def _or_never_begun(self, conversation_id: str, written: Awaitable[Result]) -> Result:
+        """Write to a conversation that was begun for it; when nothing is written, it goes again."""
+        status = None
+        try:
+            result = await written
+            status = result.status
+        finally:
+            if status in {None, "unchanged"}:
+                await self._store.conversations.drop_empty(self._workspace, conversation_id)
+        return result
 
     async def rewrite(self, conversation_id: str, index: int, turn_id: str, was: str, turn: Turn, step: Step | None = None) -> Turn:
         """Replace one turn in its place; raises `MovedError` when it, or the request that takes a step with it, has changed meanwhile."""

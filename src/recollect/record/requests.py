@@ -19,13 +19,14 @@ from recollect.capture.withholding import withheld_piece
 from recollect.checks import checked_name, checked_text
 from recollect.clock import iso
 from recollect.errors import ConflictError, InputError, NotFoundError, StoreBusyError
-from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX, NAME_CHARS_MAX
+from recollect.limits import HEAD_MOVED_ATTEMPTS_MAX, NAME_CHARS_MAX, PATH_CHARS_MAX, SUMMARY_CHARS_MAX
 from recollect.model import NOT_RECORDED_TAG
 from recollect.placing import unplaced
 from recollect.policies import is_marked
 from recollect.record.repeating import says_nothing_new
 from recollect.store.shapes import OvertakenError, Step
 from recollect.store.traced import TraceScope
+from recollect.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -43,6 +44,7 @@ PIECES: tuple[Piece, ...] = ("context", "messages", "model-response", "tool-call
 SKIPPED_MAX = 10_000
 Closing = Literal["complete", "failed"]
 _HEAD = ("project_id", "timestamp", "chat_meta", "meta", "cwd", "agent", "title", "related_artifacts")
+_KEPT_OF_HEAD = {"project_id": NAME_CHARS_MAX, "agent": NAME_CHARS_MAX, "title": SUMMARY_CHARS_MAX, "cwd": PATH_CHARS_MAX}
 _META = ("chat_id", "base_chat_id", "request_attempt_id", "chat_mode")
 _USAGE = frozenset({"prompt_tokens", "completion_tokens", "total_tokens", "input_tokens", "output_tokens"})
 _encode = msgspec.json.encode
@@ -91,7 +93,8 @@ class OpenRequests:
         own_id, record = self._checked_id(request_id), _object(body)
         reading = self._recorder.reading()
         given = {name: record[name] for name in _HEAD if record.get(name) is not None}
-        head = cast("dict[str, Json]", reading.cleaner.payload({"timestamp": iso(reading.now), **given}))
+        head = cast("dict[str, Json]", reading.cleaner.payload(given))
+        head["timestamp"] = iso(reading.time(head.get("timestamp")) or reading.now)
         told = read_payload({**head, "messages": [{"role": "assistant", "content": ""}]}, self._recorder.reading())
         info, project = self._begin(told.cwd, project=told.project, title=told.title, agent=told.agent, external_id=told.chat_id or own_id)
         async with self._alone(own_id):
@@ -102,12 +105,15 @@ class OpenRequests:
         if known is not None:
             await self._refuse_other(known, told, info)
             return _skipped(known.sketch) if known.is_skipped else await self._stored(known.sketch, known, self._turns(known.sketch, info))
-        info = await self._recorder.begin(info, project)
+        is_recorded = bool(await self._store.trace.request(self._workspace, TraceScope(project_ids=(info.project_id,)), [request_id]))
+        if not is_recorded:
+            info = await self._recorder.begin(info, project)
         policy = await self._recorder.policy(info.id)
         sketch = Sketch(request_id=request_id, conversation_id=info.id, head=_told_head(head) if policy.withholds else head)
-        if not await self._takes(await self._info(info.id)):
+        held = await self._info(info.id)
+        if not (self._recorder.takes(info.id, project) if held is None else await self._takes(held)):
             return self._passed_over(sketch)
-        if await self._store.trace.request(self._workspace, TraceScope(project_ids=(info.project_id,)), [request_id]):
+        if is_recorded:
             if await self._known(request_id) is not None:
                 raise OvertakenError(request_id)  # somebody else began it meanwhile
             msg = f"request {request_id!r} is recorded already: begin another under another id, or delete it first"
@@ -372,7 +378,17 @@ def _skipped(sketch: Sketch) -> Recorded:
 
 def _told_head(head: dict[str, Json]) -> dict[str, Json]:
     """Return what is kept of the head of a request of which no content is kept: where it belongs, when, and short names."""
-    kept = {name: value for name, value in head.items() if name in {"project_id", "timestamp", "cwd", "agent", "title"}}
+    kept: dict[str, Json] = {}
+    for name, chars_max in (
+        ("project_id", NAME_CHARS_MAX),
+        ("agent", NAME_CHARS_MAX),
+        ("title", SUMMARY_CHARS_MAX),
+        ("cwd", PATH_CHARS_MAX),
+    ):
+        given = head.get(name)
+        if isinstance(given, str):
+            kept[name] = shorten(given, chars_max) if name in {"agent", "title"} else given[:chars_max]
+    kept["timestamp"] = head["timestamp"]
     for name in ("chat_meta", "meta"):
         given = head.get(name)
         if isinstance(given, dict):
@@ -383,7 +399,8 @@ def _told_head(head: dict[str, Json]) -> dict[str, Json]:
 
 def _told_response(response: dict[str, Json]) -> dict[str, Json]:
     """Return what is kept of a model's response of which no content is kept: names and numbers."""
-    kept = {name: response[name] for name in ("model", "finish_reason") if isinstance(response.get(name), str)}
+    named = ((name, response.get(name)) for name in ("model", "finish_reason"))
+    kept: dict[str, Json] = {name: shorten(value, NAME_CHARS_MAX) for name, value in named if isinstance(value, str)}
     usage = response.get("usage")
     if isinstance(usage, dict):
         kept["usage"] = {name: value for name, value in cast("dict[str, Json]", usage).items() if isinstance(value, int) and name in _USAGE}

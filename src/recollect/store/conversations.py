@@ -12,7 +12,7 @@ from recollect.errors import ConflictError, StoreBusyError, TooLargeError
 from recollect.limits import BRANCH_DEPTH_MAX
 from recollect.model import Project
 from recollect.store.lineage import below, recounted, retold, sealed
-from recollect.store.removal import remove
+from recollect.store.removal import drop_empty, remove
 from recollect.store.shapes import Held
 
 if TYPE_CHECKING:
@@ -88,6 +88,10 @@ class Conversations:
         if not conversation_ids:
             return Forgotten()
         return await self._engine.write(workspace, lambda transaction: remove(transaction, conversation_ids, keep_inherited=keep_inherited))
+
+    async def drop_empty(self, workspace: str, conversation_id: str) -> None:
+        """Remove a conversation in which nothing was recorded after all; one that holds or awaits anything stays."""
+        await self._engine.write(workspace, lambda transaction: drop_empty(transaction, conversation_id))
 
     async def owner(self, workspace: str, info: ConversationInfo) -> Project:
         """Return the project a conversation belongs to."""

@@ -32,9 +32,9 @@ class Requests:
         """
         await self._engine.write(workspace, lambda transaction: _step(transaction, step, at))
 
-    async def let_go(self, workspace: str, request_id: str, at: datetime) -> None:
-        """Take the last step of a request, wherever it is by now; nothing happens when there is none."""
-        await self._engine.write(workspace, lambda transaction: _let_go(transaction, request_id, at))
+    async def let_go(self, workspace: str, request_id: str, at: datetime, *, conversation_id: str | None = None) -> None:
+        """Take the last step of a request, wherever it is by now; nothing happens when there is none, or it is another conversation's."""
+        await self._engine.write(workspace, lambda transaction: _let_go(transaction, request_id, at, conversation_id))
 
     async def idle(self, workspace: str, before: datetime) -> list[str]:
         """Return the requests to which nothing came since a moment, the oldest first."""
@@ -75,9 +75,9 @@ async def _step(transaction: Transaction, step: Step, at: datetime) -> None:
     await take_step(transaction, step, at)
 
 
-async def _let_go(transaction: Transaction, request_id: str, at: datetime) -> None:
+async def _let_go(transaction: Transaction, request_id: str, at: datetime, conversation_id: str | None) -> None:
     owner = await transaction.requests.owner(request_id)
-    if owner is None:
+    if owner is None or conversation_id not in {None, owner}:
         return
     await transaction.conversations.held(owner)  # from here on nobody else takes a step
     was = await transaction.requests.get(request_id)

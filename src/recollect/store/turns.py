@@ -131,7 +131,10 @@ async def _record_apart(
         if project is None:
             raise not_found(workspace, conversation.id)
         await create(transaction, conversation, project, inherits=True)
-        return await _record(transaction, workspace, conversation.id, recording, at)
+        outcome = await _record(transaction, workspace, conversation.id, recording, at)
+        if outcome.status == "unchanged":  # it is recorded elsewhere in the project
+            await transaction.conversations.delete(conversation.id)
+        return outcome
     inherits, is_begun = situation.inherited_to >= 0, situation.head.next_index > 0
     spans = await spans_of(transaction, workspace, conversation.id) if inherits else [Span(conversation_id=conversation.id)]
     newest = await _outlined(transaction, spans, TurnRange(limit=2, newest=True)) if is_begun else []

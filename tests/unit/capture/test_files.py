@@ -66,8 +66,16 @@ def test_paths_are_found_in_arguments(tool: str, arguments: dict[str, Any] | Non
         ("pytest tests/test_a.py -k x", []),
         ("cat 'unbalanced", []),
         ("apply_patch <<EOF\n*** Begin Patch\n*** Update File: a.py\nEOF", [("write", "a.py")]),
+        ("sed -n '/log.in/p' src/a.py; sed -e '/x.y/d' b.py", [("read", "src/a.py"), ("read", "b.py")]),
+        ("grep -A 3 log.in src/a.py; rg -e a -e 'b.c' src/; grep -m 1 -- log.out c.py", [("search", "src/a.py"), ("search", "src"),
+                                                                                        ("search", "c.py")]),
+        ("find src/lib -path 'x/y' -name '*.py'", [("list", "src/lib")]),
+        ("touch -d now.ish a.txt; head -n 1.5 b.txt", [("write", "a.txt"), ("read", "b.txt")]),
+        ("cat > a.md <<'EOF'\nrm old/thing\nEOF\ncat b.md", [("write", "a.md"), ("read", "b.md")]),
+        ("cat <<-EOF | tee a.md\n\trm old/thing\n\tEOF\nls lib/x", [("write", "a.md"), ("list", "lib/x")]),
+        ("cat <<<EOF a.md\nrm old/thing", [("read", "a.md"), ("write", "old/thing")]),
     ],
-)
+)  # fmt: skip
 def test_paths_are_found_in_shell_commands(command: str, expected: list[tuple[str, str]]) -> None:
     assert touched("Bash", {"command": command}) == expected
     assert touched("exec_command", {"cmd": command}) == expected

@@ -50,6 +50,16 @@ def strings(value: object) -> list[str]:
 # Whole turns
 
 
+def test_words_of_a_command_line_are_no_files_that_it_touched() -> None:
+    """What looks like a path there may be a pattern or a text, and arguments are not kept."""
+    calls = [
+        {"id": "t1", "type": "function", "function": {"name": "Bash", "arguments": json.dumps({"command": "cat secret.words src/a.py"})}},
+        {"id": "t2", "type": "function", "function": {"name": "Read", "arguments": json.dumps({"file_path": "src/a.py"})}},
+    ]
+    turn = withheld(turn_of({"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": None, "tool_calls": calls}]}))
+    assert [[one.path for one in call.accessed] for call in turn.tool_calls] == [[], ["src/a.py"]]
+
+
 def test_contents_arguments_results_errors_diffs_and_reasoning_go(everything: dict[str, Any]) -> None:
     turn = withheld(turn_of(everything))
     assert [(message.content, message.reasoning) for message in turn.messages] == [(None, None)] * 4
