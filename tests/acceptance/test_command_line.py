@@ -297,6 +297,13 @@ def test_workspaces_are_apart(any_shell: Shell) -> None:
     assert any_shell.json("--workspace", "other", "search", "login", code=1)["hits"] == []
 
 
+@pytest.mark.parametrize("name", ["demo", "search", "tools", "show", "serve", "stats"])
+def test_a_workspace_and_a_store_may_be_called_like_a_command(shell: Shell, name: str) -> None:
+    assert shell.json("--workspace", name, "stats")["workspace"] == name
+    assert shell.json("stats", "--workspace", name)["workspace"] == name
+    assert shell.json(f"--workspace={name}", "--store", name, "stats")["store"] == f"sqlite://{shell.folder / name}"
+
+
 def test_options_may_stand_after_the_command_and_a_closed_pipe_is_quiet(shell: Shell) -> None:
     ingested(shell)
     assert json.loads(shell.run("conversations", "--json"))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Parser = argparse.ArgumentParser
+_PROGRAM = "recollect"
 _DIGITS_MAX = len(str(COUNT_MAX)) - 1
 
 
@@ -364,13 +365,21 @@ COMMANDS: dict[str, Command] = {
 
 def parse(arguments: list[str]) -> tuple[argparse.Namespace, Callable[[argparse.Namespace], int]]:
     """Read the command line; argparse itself ends the program, with code 2, when it makes no sense."""
-    named = next((word for word in arguments if word in COMMANDS), None)
-    options = _parser({named: COMMANDS[named]} if named is not None else COMMANDS).parse_args(arguments)
+    named = _named(arguments)
+    options = _parser({named: COMMANDS[named]} if named in COMMANDS else COMMANDS).parse_args(arguments)
     if options.command not in COMMANDS:
         return options, _usage
     module, _, function = COMMANDS[options.command].home.partition(":")
     run: Callable[[argparse.Namespace], int] = getattr(import_module(f"recollect.serve.cli.{module}"), function)
     return options, run
+
+
+def _named(arguments: list[str]) -> str | None:
+    """Return the word at the place of the command: the value of an option may be called like one."""
+    before = Parser(prog=_PROGRAM, add_help=False, parents=[_common()])
+    before.add_argument("words", nargs=argparse.REMAINDER)
+    words: list[str] = before.parse_known_args(arguments)[0].words
+    return next(iter(words), None)
 
 
 def _usage(_: argparse.Namespace) -> int:
@@ -388,7 +397,7 @@ def _common() -> Parser:
 
 
 def _parser(commands: dict[str, Command]) -> Parser:
-    top = Parser(prog="recollect", description="The memory of coding agents.", parents=[_common()])
+    top = Parser(prog=_PROGRAM, description="The memory of coding agents.", parents=[_common()])
     top.add_argument("--version", action="store_true", help="print the version")
     commanded = top.add_subparsers(dest="command", metavar="COMMAND")
     for name, command in commands.items():
