@@ -44,6 +44,10 @@ class Shell:
         )
         return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
+    def redirected(self, how: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = ["sh", "-c", f'exec "$@" {how}', "sh", sys.executable, "-m", "recollect", *arguments]
+        return subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False)
+
     def json(self, *arguments: str, code: int = 0) -> Any:
         return json.loads(self.run("--json", *arguments, code=code))
 
@@ -320,6 +324,28 @@ def test_options_may_stand_after_the_command_and_a_closed_pipe_is_quiet(shell: S
     assert b"Traceback" not in process.stderr.read()
     process.stderr.close()
     process.wait()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no file that is always full")
+@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize("words", [("search", "login"), ("stats",), ("--json", "stats"), ("--version",), ("demo",)])
+def test_an_answer_that_cannot_be_written_is_one_sentence_and_exit_code_3(shell: Shell, words: tuple[str, ...], buffered: str) -> None:
+    shell.environment["PYTHONUNBUFFERED"] = buffered
+    done = shell.redirected(">/dev/full", *words)
+    assert (done.returncode, done.stderr) == (3, "recollect: cannot use standard input or output: No space left on device\n")
+
+
+@pytest.mark.parametrize("words", [("search", "login"), ("stats",), ("--json", "stats"), ("--help",), ("demo",)])
+def test_a_closed_standard_output_is_a_pipe_that_nobody_reads(shell: Shell, words: tuple[str, ...]) -> None:
+    done = shell.redirected(">&-", *words)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_what_is_for_a_closed_standard_error_is_no_part_of_the_answer(shell: Shell) -> None:
+    done = shell.redirected("2>&-", "show", "nobody")
+    assert (done.returncode, done.stdout) == (1, "")
+    done = shell.redirected("<&-", "ingest", "-")
+    assert (done.returncode, "there is nothing to read" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

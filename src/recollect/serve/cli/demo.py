@@ -13,7 +13,7 @@ import msgspec
 
 from recollect.errors import RecollectError
 from recollect.identity import identity
-from recollect.serve.cli import EXIT_PIPE_CLOSED, main, tour_migration
+from recollect.serve.cli import run, tour_migration
 from recollect.serve.cli.output import styled
 from recollect.serve.cli.tour import CHAT, PROJECT, REQUESTS
 
@@ -105,10 +105,8 @@ class _Tour:
         """Say why, show the command, run it."""
         print("\n" + styled(why, "bold"))
         typed = " ".join(f'"{word}"' if " " in word else word for word in arguments)
-        print(styled(f"$ recollect {typed}", "green"))
-        code = main(["--store", self.store, "--workspace", self.workspace, *arguments])
-        if code == EXIT_PIPE_CLOSED:
-            raise BrokenPipeError
+        print(styled(f"$ recollect {typed}", "green"), flush=True)
+        code = run(["--store", self.store, "--workspace", self.workspace, *arguments])
         if code != 0:
             msg = f"the tour stopped: `recollect {typed}` ended with code {code}"
             raise RecollectError(msg)

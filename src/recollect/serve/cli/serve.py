@@ -52,7 +52,11 @@ def _serve(settings: Settings, *, worker: bool) -> int:
 
     def say() -> None:
         key = "" if server.first_key is None else f"/?key={server.first_key.key}"
-        print(f"serving {settings.workspace!r} at {address}{key}", flush=True)
+        try:
+            print(f"serving {settings.workspace!r} at {address}{key}", flush=True)
+        except OSError as error:  # who cannot be told is served all the same
+            complain(f"cannot say that it serves at {address}: {error.strerror or error}")
+            return
         if key:
             print("open that address once to get a token; it holds for 15 minutes", file=sys.stderr, flush=True)
 
