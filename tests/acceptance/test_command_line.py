@@ -48,6 +48,18 @@ class Shell:
         command = ["sh", "-c", f'exec "$@" {how}', "sh", sys.executable, "-m", "recollect", *arguments]
         return subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False)
 
+    def stopped(self, sign: signal.Signals, *arguments: str) -> tuple[int, str, str]:
+        """Run it until its first line, and say how it ends when it is sent a signal: its code, that line, its standard error."""
+        command = [sys.executable, "-u", "-m", "recollect", *arguments]
+        with subprocess.Popen(
+            command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            process.send_signal(sign)
+            _, told = process.communicate(timeout=60)
+            return process.returncode, first, told
+
     def json(self, *arguments: str, code: int = 0) -> Any:
         return json.loads(self.run("--json", *arguments, code=code))
 
@@ -405,6 +417,18 @@ def test_a_200_mb_message_is_cut_and_keeps_its_size(shell: Shell) -> None:
 def test_any_string_is_a_legal_search(shell: Shell, query: str) -> None:
     ingested(shell)
     assert shell.raw("search", "--", query).returncode in {0, 1}
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_is_told_to_stop_ends_well(shell: Shell, sign: signal.Signals) -> None:
+    code, first, told = shell.stopped(sign, "serve", "--port", "0")
+    assert (code, "Traceback" in told) == (0, False)
+    assert first.startswith("serving 'default' at http://127.0.0.1:")
+
+
+def test_a_tour_that_is_interrupted_ends_quietly(shell: Shell) -> None:
+    code, _, told = shell.stopped(signal.SIGINT, "demo")
+    assert (code, told) == (130, "")
 
 
 def test_a_port_that_is_none_is_refused_before_anything_is_opened(shell: Shell) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,7 @@ def _serve(settings: Settings, *, worker: bool) -> int:
         if key:
             print("open that address once to get a token; it holds for 15 minutes", file=sys.stderr, flush=True)
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # which uvicorn raises again when all requests are finished
     with contextlib.suppress(KeyboardInterrupt), taken:
         asyncio.run(server.run(taken, worker=worker, started=say))
     return 0
