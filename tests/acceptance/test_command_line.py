@@ -320,6 +320,19 @@ def test_a_workspace_and_a_store_may_be_called_like_a_command(shell: Shell, name
     assert shell.json(f"--workspace={name}", "--store", name, "stats")["store"] == f"sqlite://{shell.folder / name}"
 
 
+@pytest.mark.parametrize("words", [("stats",), ("worker", "--once"), ("chat", "--offline", "x"), ("serve", "--port", "0"), ("doctor",)])
+def test_a_store_that_is_named_by_nothing_is_refused_and_not_the_users_own(shell: Shell, words: tuple[str, ...]) -> None:
+    del shell.environment["RECOLLECT_STORE"]
+    shell.run("--store", "", *words, code=2)
+    assert not list(shell.folder.iterdir())
+
+
+@pytest.mark.parametrize("words", [("token", "create", "--role", "admin"), ("token", "list"), ("stats",), ("demo",)])
+def test_a_workspace_that_is_named_by_nothing_is_refused_and_not_the_default_one(shell: Shell, words: tuple[str, ...]) -> None:
+    shell.run(*words, "--workspace", "", code=2)
+    assert not list(shell.folder.iterdir())
+
+
 def test_options_may_stand_after_the_command_and_a_closed_pipe_is_quiet(shell: Shell) -> None:
     ingested(shell)
     assert json.loads(shell.run("conversations", "--json"))

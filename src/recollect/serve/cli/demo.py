@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from recollect.checks import checked_name
 from recollect.errors import RecollectError
 from recollect.identity import identity
 from recollect.serve.cli import run, tour_migration
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 
 def demo(options: Namespace) -> int:
     """Take the tour; what it recorded stays in its own file, for the reader to try on."""
+    workspace = checked_name("workspace", getattr(options, "workspace", "default"))
     folder = Path(tempfile.mkdtemp(prefix="recollect-demo-"))
-    tour = _Tour(f"sqlite://{folder / 'memory.db'}", getattr(options, "workspace", None) or "default")
+    tour = _Tour(f"sqlite://{folder / 'memory.db'}", workspace)
     requests = folder / "requests.jsonl"
     requests.write_bytes(b"\n".join(msgspec.json.encode(request) for request in REQUESTS) + b"\n")
     conversation = identity("conversation", tour.workspace, identity("project", tour.workspace, "name", PROJECT), None, CHAT)
