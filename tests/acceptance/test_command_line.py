@@ -48,6 +48,13 @@ class Shell:
         command = ["sh", "-c", f'exec "$@" {how}', "sh", sys.executable, "-m", "recollect", *arguments]
         return subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False)
 
+    def refused(self, *arguments: str, code: int) -> str:
+        """Return the sentence of an error, which both streams have."""
+        done = self.raw("--json", *arguments)
+        told = json.loads(done.stdout)["error"]
+        assert (done.returncode, done.stderr) == (code, f"recollect: {told}\n")
+        return told
+
     def stopped(self, sign: signal.Signals, *arguments: str) -> tuple[int, str, str]:
         """Run it until its first line, and say how it ends when it is sent a signal: its code, that line, its standard error."""
         command = [sys.executable, "-u", "-m", "recollect", *arguments]
@@ -331,6 +338,49 @@ def test_a_store_that_is_named_by_nothing_is_refused_and_not_the_users_own(shell
 def test_a_workspace_that_is_named_by_nothing_is_refused_and_not_the_default_one(shell: Shell, words: tuple[str, ...]) -> None:
     shell.run(*words, "--workspace", "", code=2)
     assert not list(shell.folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("show", "nobody"), 1),
+        (("flow", "nothing"), 1),
+        (("forget", "--conversation", "nobody"), 1),
+        (("tools", "--project", "nothing"), 1),
+        (("chat", "--offline", "--resume", "nobody", "hi"), 1),
+        (("search", "x", "--levels", "x"), 2),
+        (("ingest", "nothing.json"), 2),
+        (("ingest", "no-text-\udcff.json"), 2),
+        (("--workspace", "", "stats"), 2),
+        ((), 2),
+        (("--store", "other.db", "stats"), 3),
+    ],
+)
+def test_an_error_is_one_json_document_for_a_program(shell: Shell, words: tuple[str, ...], code: int) -> None:
+    (shell.folder / "other.db").write_bytes(b"not a database, but long enough to be looked at" * 50)
+    assert shell.refused(*words, code=code)
+
+
+def test_an_export_is_one_json_document_or_says_where_it_is(shell: Shell) -> None:
+    ident = ingested(shell)
+    told = {"conversation": ident, "turns": 1}
+    assert shell.json("export", ident)["conversation"]["id"] == ident
+    assert shell.json("export", ident, "--output", "o.json") == {**told, "format": "json", "output": "o.json"}
+    assert json.loads((shell.folder / "o.json").read_text()) == shell.json("export", ident)
+    assert shell.json("export", ident, "--format", "markdown", "--output", "o.md") == {**told, "format": "markdown", "output": "o.md"}
+    assert "--output" in shell.refused("export", ident, "--format", "markdown", code=2)
+    assert not shell.run("export", ident, "--output", "o.json")
+
+
+def test_a_server_says_where_it_is_as_one_json_document(shell: Shell) -> None:
+    _, first, _ = shell.stopped(signal.SIGTERM, "--json", "serve", "--port", "0")
+    told = json.loads(first)
+    assert told["serving"] == "default"
+    assert told["address"].startswith("http://127.0.0.1:")
+    assert told["key_address"].startswith(f"{told['address']}/?key=")
+    shell.run("token", "create")
+    _, first, _ = shell.stopped(signal.SIGTERM, "--json", "serve", "--port", "0")
+    assert json.loads(first)["key_address"] is None
 
 
 def test_options_may_stand_after_the_command_and_a_closed_pipe_is_quiet(shell: Shell) -> None:

@@ -44,11 +44,15 @@ def run(given: list[str]) -> int:
         return 0
     from recollect.serve.cli.arguments import parse  # noqa: PLC0415  --version needs none of it
 
+    options, command = parse(given)
     try:
-        options, command = parse(given)
         return command(options)
     except RecollectError as error:
         print(f"recollect: {error}", file=sys.stderr)
+        if getattr(options, "json", False):
+            from recollect.serve.cli.output import print_json  # noqa: PLC0415  only those who asked for JSON need it
+
+            print_json({"error": str(error)})
         return error.exit_code
 
 

@@ -6,6 +6,7 @@ import argparse
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from recollect.errors import InputError
 from recollect.limits import COUNT_MAX
 
 if TYPE_CHECKING:
@@ -382,7 +383,10 @@ def _named(arguments: list[str]) -> str | None:
     return next(iter(words), None)
 
 
-def _usage(_: argparse.Namespace) -> int:
+def _usage(options: argparse.Namespace) -> int:
+    if getattr(options, "json", False):
+        msg = "there is no command: `recollect --help` lists them"
+        raise InputError(msg)
     _parser(COMMANDS).print_help()
     return 2
 
