@@ -240,6 +240,20 @@ def test_a_store_that_cannot_be_used_is_exit_code_3(shell: Shell) -> None:
     assert shell.raw("--store", "mysql://x", "conversations").returncode == 2
 
 
+@pytest.mark.parametrize("source", ["nobody.db", "sqlite:nobody.db", "sqlite:///nobody/nobody.db", "SQLite://nobody.db", "~/nobody.db"])
+def test_a_store_that_is_not_there_is_not_copied_and_not_created(shell: Shell, source: str) -> None:
+    assert "name a file that exists" in shell.refused("copy", source, "there.db", code=3)
+    assert not list(shell.folder.iterdir())
+
+
+def test_a_store_is_copied_by_its_path_and_by_its_address(shell: Shell) -> None:
+    ingested(shell)
+    assert shell.json("copy", "memory.db", "there.db")["new_turns"] == 1
+    assert shell.json("copy", f"sqlite://{shell.folder}/memory.db", "there.db")["new_turns"] == 0
+    assert shell.json("copy", "sqlite:~/there.db", "again.db")["new_turns"] == 1
+    assert "no store speaks 'mysql'" in shell.refused("copy", "mysql://x", "there.db", code=2)
+
+
 def test_numbers_that_make_no_sense_are_refused(shell: Shell) -> None:
     ident = ingested(shell)
     for arguments in (
