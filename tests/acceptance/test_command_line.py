@@ -119,6 +119,10 @@ def test_the_tour_records_lists_shows_finds_branches_exports_and_verifies(shell:
 
 def test_version_and_help(shell: Shell) -> None:
     assert shell.run("--version") == f"recollect {__version__}\n"
+    for words in (("--version", "--json"), ("--json", "--version"), ("--json", "--version", "stats")):
+        assert json.loads(shell.run(*words)) == {"version": __version__}
+    assert shell.run("--version", "stats") == f"recollect {__version__}\n"
+    assert not list(shell.folder.iterdir())
     assert "conversations" in shell.run("--help")
     assert "COMMAND" in shell.run(code=2)
     assert "--limit" in shell.run("search", "--help")
@@ -262,11 +266,16 @@ def test_numbers_that_make_no_sense_are_refused(shell: Shell) -> None:
         ("show", ident, "--last", "9" * 30),
         ("search", "x", "--limit", "x"),
         ("why", "a.py", "--limit", "0"),
+        ("context", "x", "--wait", "-1"),
+        ("context", "x", "--wait", "nan"),
+        ("context", "x", "--wait", "inf"),
+        ("context", "x", "--wait", "soon"),
     ):
         shell.run(*arguments, code=2)
     shell.run("--store", str(shell.folder), "conversations", code=2)
     shell.run("--store", "m.db?mode=ro", "conversations", code=2)
     assert "No conversation matches." in shell.run("conversations", "--project", "nobody", code=1)
+    assert shell.json("context", "login", "--wait", "0.5")["items"]
 
 
 def test_what_a_command_says_it_recorded_is_there_also_without_auto_save(any_shell: Shell) -> None:

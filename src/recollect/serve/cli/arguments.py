@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import math
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from recollect import __version__
 from recollect.errors import InputError
 from recollect.limits import COUNT_MAX
 
@@ -39,6 +41,18 @@ def _some(text: str) -> int:
         msg = f"a whole number from 1 to {COUNT_MAX:,} is expected, not {text[:40]!r}"
         raise argparse.ArgumentTypeError(msg)
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    """Read how long something may take."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        msg = f"a number of seconds from 0 on is expected, not {text[:40]!r}"
+        raise argparse.ArgumentTypeError(msg)
+    return seconds
 
 
 def _limit(parser: Parser, default: int, what: str) -> None:
@@ -165,7 +179,7 @@ def _context(parser: Parser) -> None:
     parser.add_argument("--budget", type=_whole, metavar="CHARS", help="at most so many characters (default: compose.budget_chars)")
     parser.add_argument("--tokens", type=_whole, metavar="N", help="at most so many tokens, by a safe estimate")
     parser.add_argument("--strategy", choices=("hybrid", "recent", "relevant"), default="hybrid", help="what goes in (default hybrid)")
-    parser.add_argument("--wait", type=float, metavar="SECONDS", help="wait so long for distilling that is under way")
+    parser.add_argument("--wait", type=_seconds, metavar="SECONDS", help="wait so long for distilling that is under way")
     parser.add_argument("--no-semantic", dest="semantic", action="store_false", help="by words alone")
     parser.add_argument("--explain", action="store_true", help="say why each item is in, and why others are not")
 
@@ -368,6 +382,8 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, Callable[[argparse.
     """Read the command line; argparse itself ends the program, with code 2, when it makes no sense."""
     named = _named(arguments)
     options = _parser({named: COMMANDS[named]} if named in COMMANDS else COMMANDS).parse_args(arguments)
+    if options.version:
+        return options, _version
     if options.command not in COMMANDS:
         return options, _usage
     module, _, function = COMMANDS[options.command].home.partition(":")
@@ -381,6 +397,16 @@ def _named(arguments: list[str]) -> str | None:
     before.add_argument("words", nargs=argparse.REMAINDER)
     words: list[str] = before.parse_known_args(arguments)[0].words
     return next(iter(words), None)
+
+
+def _version(options: argparse.Namespace) -> int:
+    if getattr(options, "json", False):
+        from recollect.serve.cli.output import print_json  # noqa: PLC0415  only those who asked for JSON need it
+
+        print_json({"version": __version__})
+    else:
+        print(f"{_PROGRAM} {__version__}")
+    return 0
 
 
 def _usage(options: argparse.Namespace) -> int:
