@@ -9,6 +9,7 @@ import msgspec
 
 from recollect.checks import checked_name, checked_text
 from recollect.config import load_settings
+from recollect.errors import InputError
 from recollect.running import runner
 from recollect.settings import Settings, model_uses
 from recollect.store import waits_for_a_server
@@ -56,7 +57,16 @@ def settings_of(store: str | os.PathLike[str] | None, workspace: str | None, set
     """Return the settings a memory is opened with: what is not given comes from the user's configuration."""
     chosen = settings or load_settings()
     if store is not None:
-        chosen = msgspec.structs.replace(chosen, store=checked_text("store", os.fspath(store)))
+        chosen = msgspec.structs.replace(chosen, store=_checked_store(os.fspath(store)))
     if workspace is not None:
         chosen = msgspec.structs.replace(chosen, workspace=checked_name("workspace", workspace))
     return chosen if chosen.store else msgspec.structs.replace(chosen, store=load_settings().store)
+
+
+def _checked_store(store: object) -> str:
+    """Return where a store is; an empty text is not to stand for the user's own."""
+    given = checked_text("store", store)
+    if not given.strip():
+        msg = f"store is a file or the address of a server, not {given[:60]!r}: name one, or leave it out"
+        raise InputError(msg)
+    return given

@@ -44,6 +44,29 @@ class Shell:
         )
         return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
+    def redirected(self, how: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = ["sh", "-c", f'exec "$@" {how}', "sh", sys.executable, "-m", "recollect", *arguments]
+        return subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False)
+
+    def refused(self, *arguments: str, code: int) -> str:
+        """Return the sentence of an error, which both streams have."""
+        done = self.raw("--json", *arguments)
+        told = json.loads(done.stdout)["error"]
+        assert (done.returncode, done.stderr) == (code, f"recollect: {told}\n")
+        return told
+
+    def stopped(self, sign: signal.Signals, *arguments: str) -> tuple[int, str, str]:
+        """Run it until its first line, and say how it ends when it is sent a signal: its code, that line, its standard error."""
+        command = [sys.executable, "-u", "-m", "recollect", *arguments]
+        with subprocess.Popen(
+            command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            process.send_signal(sign)
+            _, told = process.communicate(timeout=60)
+            return process.returncode, first, told
+
     def json(self, *arguments: str, code: int = 0) -> Any:
         return json.loads(self.run("--json", *arguments, code=code))
 
@@ -96,6 +119,10 @@ def test_the_tour_records_lists_shows_finds_branches_exports_and_verifies(shell:
 
 def test_version_and_help(shell: Shell) -> None:
     assert shell.run("--version") == f"recollect {__version__}\n"
+    for words in (("--version", "--json"), ("--json", "--version"), ("--json", "--version", "stats")):
+        assert json.loads(shell.run(*words)) == {"version": __version__}
+    assert shell.run("--version", "stats") == f"recollect {__version__}\n"
+    assert not list(shell.folder.iterdir())
     assert "conversations" in shell.run("--help")
     assert "COMMAND" in shell.run(code=2)
     assert "--limit" in shell.run("search", "--help")
@@ -217,6 +244,20 @@ def test_a_store_that_cannot_be_used_is_exit_code_3(shell: Shell) -> None:
     assert shell.raw("--store", "mysql://x", "conversations").returncode == 2
 
 
+@pytest.mark.parametrize("source", ["nobody.db", "sqlite:nobody.db", "sqlite:///nobody/nobody.db", "SQLite://nobody.db", "~/nobody.db"])
+def test_a_store_that_is_not_there_is_not_copied_and_not_created(shell: Shell, source: str) -> None:
+    assert "name a file that exists" in shell.refused("copy", source, "there.db", code=3)
+    assert not list(shell.folder.iterdir())
+
+
+def test_a_store_is_copied_by_its_path_and_by_its_address(shell: Shell) -> None:
+    ingested(shell)
+    assert shell.json("copy", "memory.db", "there.db")["new_turns"] == 1
+    assert shell.json("copy", f"sqlite://{shell.folder}/memory.db", "there.db")["new_turns"] == 0
+    assert shell.json("copy", "sqlite:~/there.db", "again.db")["new_turns"] == 1
+    assert "no store speaks 'mysql'" in shell.refused("copy", "mysql://x", "there.db", code=2)
+
+
 def test_numbers_that_make_no_sense_are_refused(shell: Shell) -> None:
     ident = ingested(shell)
     for arguments in (
@@ -225,11 +266,16 @@ def test_numbers_that_make_no_sense_are_refused(shell: Shell) -> None:
         ("show", ident, "--last", "9" * 30),
         ("search", "x", "--limit", "x"),
         ("why", "a.py", "--limit", "0"),
+        ("context", "x", "--wait", "-1"),
+        ("context", "x", "--wait", "nan"),
+        ("context", "x", "--wait", "inf"),
+        ("context", "x", "--wait", "soon"),
     ):
         shell.run(*arguments, code=2)
     shell.run("--store", str(shell.folder), "conversations", code=2)
     shell.run("--store", "m.db?mode=ro", "conversations", code=2)
     assert "No conversation matches." in shell.run("conversations", "--project", "nobody", code=1)
+    assert shell.json("context", "login", "--wait", "0.5")["items"]
 
 
 def test_what_a_command_says_it_recorded_is_there_also_without_auto_save(any_shell: Shell) -> None:
@@ -297,6 +343,69 @@ def test_workspaces_are_apart(any_shell: Shell) -> None:
     assert any_shell.json("--workspace", "other", "search", "login", code=1)["hits"] == []
 
 
+@pytest.mark.parametrize("name", ["demo", "search", "tools", "show", "serve", "stats"])
+def test_a_workspace_and_a_store_may_be_called_like_a_command(shell: Shell, name: str) -> None:
+    assert shell.json("--workspace", name, "stats")["workspace"] == name
+    assert shell.json("stats", "--workspace", name)["workspace"] == name
+    assert shell.json(f"--workspace={name}", "--store", name, "stats")["store"] == f"sqlite://{shell.folder / name}"
+
+
+@pytest.mark.parametrize("words", [("stats",), ("worker", "--once"), ("chat", "--offline", "x"), ("serve", "--port", "0"), ("doctor",)])
+def test_a_store_that_is_named_by_nothing_is_refused_and_not_the_users_own(shell: Shell, words: tuple[str, ...]) -> None:
+    del shell.environment["RECOLLECT_STORE"]
+    shell.run("--store", "", *words, code=2)
+    assert not list(shell.folder.iterdir())
+
+
+@pytest.mark.parametrize("words", [("token", "create", "--role", "admin"), ("token", "list"), ("stats",), ("demo",)])
+def test_a_workspace_that_is_named_by_nothing_is_refused_and_not_the_default_one(shell: Shell, words: tuple[str, ...]) -> None:
+    shell.run(*words, "--workspace", "", code=2)
+    assert not list(shell.folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("show", "nobody"), 1),
+        (("flow", "nothing"), 1),
+        (("forget", "--conversation", "nobody"), 1),
+        (("tools", "--project", "nothing"), 1),
+        (("chat", "--offline", "--resume", "nobody", "hi"), 1),
+        (("search", "x", "--levels", "x"), 2),
+        (("ingest", "nothing.json"), 2),
+        (("ingest", "no-text-\udcff.json"), 2),
+        (("--workspace", "", "stats"), 2),
+        ((), 2),
+        (("--store", "other.db", "stats"), 3),
+    ],
+)
+def test_an_error_is_one_json_document_for_a_program(shell: Shell, words: tuple[str, ...], code: int) -> None:
+    (shell.folder / "other.db").write_bytes(b"not a database, but long enough to be looked at" * 50)
+    assert shell.refused(*words, code=code)
+
+
+def test_an_export_is_one_json_document_or_says_where_it_is(shell: Shell) -> None:
+    ident = ingested(shell)
+    told = {"conversation": ident, "turns": 1}
+    assert shell.json("export", ident)["conversation"]["id"] == ident
+    assert shell.json("export", ident, "--output", "o.json") == {**told, "format": "json", "output": "o.json"}
+    assert json.loads((shell.folder / "o.json").read_text()) == shell.json("export", ident)
+    assert shell.json("export", ident, "--format", "markdown", "--output", "o.md") == {**told, "format": "markdown", "output": "o.md"}
+    assert "--output" in shell.refused("export", ident, "--format", "markdown", code=2)
+    assert not shell.run("export", ident, "--output", "o.json")
+
+
+def test_a_server_says_where_it_is_as_one_json_document(shell: Shell) -> None:
+    _, first, _ = shell.stopped(signal.SIGTERM, "--json", "serve", "--port", "0")
+    told = json.loads(first)
+    assert told["serving"] == "default"
+    assert told["address"].startswith("http://127.0.0.1:")
+    assert told["key_address"].startswith(f"{told['address']}/?key=")
+    shell.run("token", "create")
+    _, first, _ = shell.stopped(signal.SIGTERM, "--json", "serve", "--port", "0")
+    assert json.loads(first)["key_address"] is None
+
+
 def test_options_may_stand_after_the_command_and_a_closed_pipe_is_quiet(shell: Shell) -> None:
     ingested(shell)
     assert json.loads(shell.run("conversations", "--json"))
@@ -313,6 +422,28 @@ def test_options_may_stand_after_the_command_and_a_closed_pipe_is_quiet(shell: S
     assert b"Traceback" not in process.stderr.read()
     process.stderr.close()
     process.wait()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no file that is always full")
+@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize("words", [("search", "login"), ("stats",), ("--json", "stats"), ("--version",), ("demo",)])
+def test_an_answer_that_cannot_be_written_is_one_sentence_and_exit_code_3(shell: Shell, words: tuple[str, ...], buffered: str) -> None:
+    shell.environment["PYTHONUNBUFFERED"] = buffered
+    done = shell.redirected(">/dev/full", *words)
+    assert (done.returncode, done.stderr) == (3, "recollect: cannot use standard input or output: No space left on device\n")
+
+
+@pytest.mark.parametrize("words", [("search", "login"), ("stats",), ("--json", "stats"), ("--help",), ("demo",)])
+def test_a_closed_standard_output_is_a_pipe_that_nobody_reads(shell: Shell, words: tuple[str, ...]) -> None:
+    done = shell.redirected(">&-", *words)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_what_is_for_a_closed_standard_error_is_no_part_of_the_answer(shell: Shell) -> None:
+    done = shell.redirected("2>&-", "show", "nobody")
+    assert (done.returncode, done.stdout) == (1, "")
+    done = shell.redirected("<&-", "ingest", "-")
+    assert (done.returncode, "there is nothing to read" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -372,6 +503,18 @@ def test_a_200_mb_message_is_cut_and_keeps_its_size(shell: Shell) -> None:
 def test_any_string_is_a_legal_search(shell: Shell, query: str) -> None:
     ingested(shell)
     assert shell.raw("search", "--", query).returncode in {0, 1}
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_is_told_to_stop_ends_well(shell: Shell, sign: signal.Signals) -> None:
+    code, first, told = shell.stopped(sign, "serve", "--port", "0")
+    assert (code, "Traceback" in told) == (0, False)
+    assert first.startswith("serving 'default' at http://127.0.0.1:")
+
+
+def test_a_tour_that_is_interrupted_ends_quietly(shell: Shell) -> None:
+    code, _, told = shell.stopped(signal.SIGINT, "demo")
+    assert (code, told) == (130, "")
 
 
 def test_a_port_that_is_none_is_refused_before_anything_is_opened(shell: Shell) -> None:

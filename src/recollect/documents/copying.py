@@ -7,10 +7,12 @@ turn in the same place, is refused.
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.answers import Copied
-from recollect.errors import InputError
+from recollect.errors import InputError, StoreUnavailableError
 from recollect.store import open_store
 from recollect.store.shapes import ConversationFilter, TurnRange
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 _TURNS_PER_PAGE = 100
 _SCOPES_PER_PAGE = 500
 _ALL = 1_000_000_000
+_FILE = re.compile(r"(?:sqlite:(?://)?)?(?!\w{2,}:)(.+)", re.IGNORECASE)  # what opening takes for a path, and no other scheme
 
 
 async def copy_store(
@@ -34,7 +37,11 @@ async def copy_store(
     progress: Callable[[int], None] | None = None,
     threads: bool = True,
 ) -> Copied:
-    """Copy a store into another, all workspaces or one; `progress` is told how many turns have been seen."""
+    """Copy a store into another, all workspaces or one; `progress` is told how many turns have been seen.
+
+    A file that is not there is no source (`StoreUnavailableError`); as a target it is created.
+    """
+    _refuse_missing(source)
     origin = await open_store(source, settings, threads=threads)
     try:
         copy = await open_store(target, settings, threads=threads)
@@ -47,6 +54,14 @@ async def copy_store(
             await copy.close()
     finally:
         await origin.close()
+
+
+def _refuse_missing(source: str) -> None:
+    """Refuse a file that is not there: to open it would be to create it."""
+    file = _FILE.fullmatch(source)
+    if file is not None and not Path(file[1]).expanduser().exists():
+        msg = f"there is no store {source[:200]!r} to copy: name a file that exists, or a server"
+        raise StoreUnavailableError(msg)
 
 
 class _Copying:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import math
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from recollect import __version__
+from recollect.errors import InputError
 from recollect.limits import COUNT_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 Parser = argparse.ArgumentParser
+_PROGRAM = "recollect"
 _DIGITS_MAX = len(str(COUNT_MAX)) - 1
 
 
@@ -37,6 +41,18 @@ def _some(text: str) -> int:
         msg = f"a whole number from 1 to {COUNT_MAX:,} is expected, not {text[:40]!r}"
         raise argparse.ArgumentTypeError(msg)
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    """Read how long something may take."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        msg = f"a number of seconds from 0 on is expected, not {text[:40]!r}"
+        raise argparse.ArgumentTypeError(msg)
+    return seconds
 
 
 def _limit(parser: Parser, default: int, what: str) -> None:
@@ -163,7 +179,7 @@ def _context(parser: Parser) -> None:
     parser.add_argument("--budget", type=_whole, metavar="CHARS", help="at most so many characters (default: compose.budget_chars)")
     parser.add_argument("--tokens", type=_whole, metavar="N", help="at most so many tokens, by a safe estimate")
     parser.add_argument("--strategy", choices=("hybrid", "recent", "relevant"), default="hybrid", help="what goes in (default hybrid)")
-    parser.add_argument("--wait", type=float, metavar="SECONDS", help="wait so long for distilling that is under way")
+    parser.add_argument("--wait", type=_seconds, metavar="SECONDS", help="wait so long for distilling that is under way")
     parser.add_argument("--no-semantic", dest="semantic", action="store_false", help="by words alone")
     parser.add_argument("--explain", action="store_true", help="say why each item is in, and why others are not")
 
@@ -364,8 +380,10 @@ COMMANDS: dict[str, Command] = {
 
 def parse(arguments: list[str]) -> tuple[argparse.Namespace, Callable[[argparse.Namespace], int]]:
     """Read the command line; argparse itself ends the program, with code 2, when it makes no sense."""
-    named = next((word for word in arguments if word in COMMANDS), None)
-    options = _parser({named: COMMANDS[named]} if named is not None else COMMANDS).parse_args(arguments)
+    named = _named(arguments)
+    options = _parser({named: COMMANDS[named]} if named in COMMANDS else COMMANDS).parse_args(arguments)
+    if options.version:
+        return options, _version
     if options.command not in COMMANDS:
         return options, _usage
     module, _, function = COMMANDS[options.command].home.partition(":")
@@ -373,7 +391,28 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, Callable[[argparse.
     return options, run
 
 
-def _usage(_: argparse.Namespace) -> int:
+def _named(arguments: list[str]) -> str | None:
+    """Return the word at the place of the command: the value of an option may be called like one."""
+    before = Parser(prog=_PROGRAM, add_help=False, parents=[_common()])
+    before.add_argument("words", nargs=argparse.REMAINDER)
+    words: list[str] = before.parse_known_args(arguments)[0].words
+    return next(iter(words), None)
+
+
+def _version(options: argparse.Namespace) -> int:
+    if getattr(options, "json", False):
+        from recollect.serve.cli.output import print_json  # noqa: PLC0415  only those who asked for JSON need it
+
+        print_json({"version": __version__})
+    else:
+        print(f"{_PROGRAM} {__version__}")
+    return 0
+
+
+def _usage(options: argparse.Namespace) -> int:
+    if getattr(options, "json", False):
+        msg = "there is no command: `recollect --help` lists them"
+        raise InputError(msg)
     _parser(COMMANDS).print_help()
     return 2
 
@@ -388,7 +427,7 @@ def _common() -> Parser:
 
 
 def _parser(commands: dict[str, Command]) -> Parser:
-    top = Parser(prog="recollect", description="The memory of coding agents.", parents=[_common()])
+    top = Parser(prog=_PROGRAM, description="The memory of coding agents.", parents=[_common()])
     top.add_argument("--version", action="store_true", help="print the version")
     commanded = top.add_subparsers(dest="command", metavar="COMMAND")
     for name, command in commands.items():

@@ -228,6 +228,9 @@ def _told(info: ConversationInfo, options: Namespace, what: str) -> int:
 @command
 async def export(memory: Memory, options: Namespace) -> int:
     """Write a conversation as JSON or Markdown."""
+    if wants_json(options) and options.output is None and options.format != "json":
+        msg = f"{options.format} is no JSON document: leave out --json, or name a file with --output"
+        raise InputError(msg)
     conversation = await conversation_of(memory, options.id)
     if options.output is None:
         async for piece in conversation.export_pieces(options.format):
@@ -240,6 +243,9 @@ async def export(memory: Memory, options: Namespace) -> int:
     except OSError as error:
         msg = f"cannot write {options.output}: {error.strerror or error}"
         raise InputError(msg) from error
+    if wants_json(options):
+        info = conversation.info
+        print_json({"conversation": info.id, "turns": info.turn_count, "format": options.format, "output": options.output})
     return 0
 
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from recollect.checks import checked_name
 from recollect.errors import RecollectError
 from recollect.identity import identity
-from recollect.serve.cli import EXIT_PIPE_CLOSED, main, tour_migration
+from recollect.serve.cli import run, tour_migration
 from recollect.serve.cli.output import styled
 from recollect.serve.cli.tour import CHAT, PROJECT, REQUESTS
 
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 
 def demo(options: Namespace) -> int:
     """Take the tour; what it recorded stays in its own file, for the reader to try on."""
+    workspace = checked_name("workspace", getattr(options, "workspace", "default"))
     folder = Path(tempfile.mkdtemp(prefix="recollect-demo-"))
-    tour = _Tour(f"sqlite://{folder / 'memory.db'}", getattr(options, "workspace", None) or "default")
+    tour = _Tour(f"sqlite://{folder / 'memory.db'}", workspace)
     requests = folder / "requests.jsonl"
     requests.write_bytes(b"\n".join(msgspec.json.encode(request) for request in REQUESTS) + b"\n")
     conversation = identity("conversation", tour.workspace, identity("project", tour.workspace, "name", PROJECT), None, CHAT)
@@ -105,10 +107,8 @@ class _Tour:
         """Say why, show the command, run it."""
         print("\n" + styled(why, "bold"))
         typed = " ".join(f'"{word}"' if " " in word else word for word in arguments)
-        print(styled(f"$ recollect {typed}", "green"))
-        code = main(["--store", self.store, "--workspace", self.workspace, *arguments])
-        if code == EXIT_PIPE_CLOSED:
-            raise BrokenPipeError
+        print(styled(f"$ recollect {typed}", "green"), flush=True)
+        code = run(["--store", self.store, "--workspace", self.workspace, *arguments])
         if code != 0:
             msg = f"the tour stopped: `recollect {typed}` ended with code {code}"
             raise RecollectError(msg)

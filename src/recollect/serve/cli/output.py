@@ -84,8 +84,15 @@ def wrapped(text: str, indent: int = 7) -> str:
 
 
 def print_json(value: object) -> None:
-    """Print one JSON document."""
-    print(msgspec.json.encode(to_json(value)).decode())
+    """Print one JSON document; what is no character, as in the names of some files, is replaced."""
+    plain = to_json(value)
+    try:
+        told = msgspec.json.encode(plain).decode()
+    except UnicodeEncodeError:
+        import json  # noqa: PLC0415  only such names need it
+
+        told = json.dumps(plain, ensure_ascii=False).encode(errors="replace").decode()
+    print(told)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, stretch: int) -> None:

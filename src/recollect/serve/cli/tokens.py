@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from recollect.clock import SystemClock
 from recollect.config import load_settings
 from recollect.errors import InputError
+from recollect.opening import settings_of
 from recollect.serve.cli.output import age, complain, print_json, safe, table
 from recollect.serve.cli.session import wants_json
 from recollect.serve.http.tokens import token_file
@@ -29,9 +30,9 @@ def token(options: Namespace) -> int:
 
 def create(options: Namespace) -> int:
     """Create a token and print its secret, for the only time."""
-    workspace = getattr(options, "workspace", None) or load_settings().workspace
-    record, secret = token_file(load_settings().server.tokens).create(
-        workspace, options.role, options.label, SystemClock().now(), options.days
+    settings = settings_of(None, getattr(options, "workspace", None), None)
+    record, secret = token_file(settings.server.tokens).create(
+        settings.workspace, options.role, options.label, SystemClock().now(), options.days
     )
     if wants_json(options):
         print_json({"id": record.id, "token": secret, "role": record.role, "workspace": record.workspace})
@@ -45,8 +46,9 @@ def create(options: Namespace) -> int:
 def list_them(options: Namespace) -> int:
     """List the tokens, those of one workspace if it is named; never their secrets."""
     named = getattr(options, "workspace", None)
+    settings = settings_of(None, named, None)
     now = SystemClock().now()
-    found = [record for record in token_file(load_settings().server.tokens).list() if named in {None, record.workspace}]
+    found = [record for record in token_file(settings.server.tokens).list() if named is None or record.workspace == settings.workspace]
     if wants_json(options):
         print_json([_shown(record, now) for record in found])
     elif found:
