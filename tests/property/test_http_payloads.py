@@ -18,7 +18,6 @@ from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
 
 from recollect.memory import Memory
-from recollect.model import Turn
 from tests.kit import SOAK
 from tests.serving import Serving, as_lines, served
 
@@ -177,17 +176,18 @@ class Told:
         async with await Memory.open(serving.store, workspace=workspace) as memory:
             verified = await memory.verify()
             assert (verified.status, verified.damage) == ("intact", ())
+            present: set[str] = set()
+            held: set[str | None] = set()
             ids = list(self.turns)
-            found: list[Turn] = []
-            for first in range(0, len(ids), 500):
-                found += await memory.store.turns.by_id(memory.workspace, ids[first : first + 500])
-            present = {turn.id: turn for turn in found}
+            for first in range(0, len(ids), 500):  # a page at a time, however many there are
+                for turn in await memory.store.turns.by_id(memory.workspace, ids[first : first + 500]):
+                    present.add(turn.id)
+                    held.add(turn.request_id)
+                    assert turn.messages or turn.tool_calls
+                    assert all(message.content_hash for message in turn.messages)
             assert {self.turns[own] for own in ids if own not in present} <= self.grown, "every turn that was named is there"
             assert (await memory.stats()).turns == len(present), "and no other"
-            held = {turn.request_id for turn in found}
             assert {self.requests[one] for one in self.requests if one not in held} <= self.grown, "as many requests as were acknowledged"
-            assert all(turn.messages or turn.tool_calls for turn in found)
-            assert all(message.content_hash for turn in found for message in turn.messages)
 
 
 async def test_mutated_payloads_are_recorded_or_refused_and_nothing_is_half_written(serving: Serving) -> None:
