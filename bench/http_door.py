@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from bench.corpus import turns
+from bench.record import bare_connection, insert, rows_by_turn
 from recollect.sync import Memory
 from tests.serving import Serving
 
@@ -224,9 +225,38 @@ def _recording_alone() -> float:
         return (time.process_time() - began) / _REQUESTS * 1_000
 
 
+def _statements_alone() -> float:
+    """Return the CPU milliseconds of the bare statements that write the rows and terms of such a payload, a transaction each."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "memory.db"
+        with Memory.open(source, worker=False) as memory:
+            for body in payloads(_REQUESTS * 2):
+                memory.record({**body, "chat_meta": {"chat_id": "c"}})
+        groups = rows_by_turn(source)
+        connection = bare_connection(Path(folder) / "bare.db", source)
+        for group in groups[:_REQUESTS]:
+            insert(connection, group)
+        began = time.process_time()
+        for group in groups[_REQUESTS:]:
+            insert(connection, group)
+        spent = time.process_time() - began
+        connection.close()
+    return spent / _REQUESTS * 1_000
+
+
 def measure() -> dict[str, float]:
-    """Measure both servers side by side, neither with a worker; and what recording takes without a door."""
-    return {**_measured_both(), "recording_alone_cpu_ms": round(_recording_alone(), 3)}
+    """Measure both servers side by side, neither with a worker; and what recording takes without a door, and writing without reading.
+
+    A door that did nothing but the bare route's work, and wrote the rows without having read them, would be at the least ratio.
+    """
+    found = _measured_both()
+    statements = _statements_alone()
+    return {
+        **found,
+        "recording_alone_cpu_ms": round(_recording_alone(), 3),
+        "statements_alone_cpu_ms": round(statements, 3),
+        "least_ratio": round(1 + statements / found["bare_cpu_ms"], 2),
+    }
 
 
 def _measured_both() -> dict[str, float]:

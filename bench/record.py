@@ -33,7 +33,7 @@ async def _recorded(path: Path, corpus: list[dict[str, Any]]) -> None:
             await conversation.record(**arguments)
 
 
-def _rows_by_turn(path: Path) -> list[Group]:
+def rows_by_turn(path: Path) -> list[Group]:
     """Read back what was written, turn by turn, as statements and rows."""
     connection = apsw.Connection(str(path))
     keys = [row[0] for row in connection.execute("select pk from turn order by pk")]
@@ -65,7 +65,7 @@ def _rows_by_turn(path: Path) -> list[Group]:
     return groups
 
 
-def _bare_connection(path: Path, source: Path) -> apsw.Connection:
+def bare_connection(path: Path, source: Path) -> apsw.Connection:
     """Open an empty file with the same tables, triggers and settings, and the same conversation."""
     database = Database(path, durability="process", threads=False)
     database.prepare()
@@ -80,7 +80,7 @@ def _bare_connection(path: Path, source: Path) -> apsw.Connection:
     return connection
 
 
-def _insert(connection: apsw.Connection, group: Group) -> None:
+def insert(connection: apsw.Connection, group: Group) -> None:
     """Insert the rows and terms of one turn by bare statements in one transaction."""
     connection.execute("begin immediate")
     for statement, row in group:
@@ -92,7 +92,7 @@ def _insert(connection: apsw.Connection, group: Group) -> None:
 async def _in_turns(folder: Path, corpus: list[dict[str, Any]], groups: list[Group], source: Path) -> dict[str, list[float]]:
     """Record each turn all ways, one after the other, so that caches and noise are the same for all; CPU milliseconds."""
     spent: dict[str, list[float]] = {"record": [], "bare": [], "record_sync": []}
-    connection = _bare_connection(folder / "bare.db", source)
+    connection = bare_connection(folder / "bare.db", source)
     with sync.Memory.open(f"sqlite://{folder / 'sync.db'}") as plain:
         async with await Memory.open(f"sqlite://{folder / 'again.db'}") as memory:
             conversation = await memory.create_conversation(project="bench")
@@ -101,7 +101,7 @@ async def _in_turns(folder: Path, corpus: list[dict[str, Any]], groups: list[Gro
                 times = [time.process_time()]
                 await conversation.record(**arguments)
                 times.append(time.process_time())
-                _insert(connection, group)
+                insert(connection, group)
                 times.append(time.process_time())
                 without_await.record(**arguments)
                 times.append(time.process_time())
@@ -119,7 +119,7 @@ def measure_ratio() -> dict[str, float]:
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder) / "ours.db"
             asyncio.run(_recorded(source, corpus))
-            for name, found in asyncio.run(_in_turns(Path(folder), corpus, _rows_by_turn(source), source)).items():
+            for name, found in asyncio.run(_in_turns(Path(folder), corpus, rows_by_turn(source), source)).items():
                 spent.setdefault(name, []).extend(found)
     medians = {name: statistics.median(found) for name, found in spent.items()}
     characters = statistics.mean(len(t["user"]) + len(t["assistant"]) + sum(len(str(c)) for c in t["tool_calls"]) for t in corpus)
