@@ -171,6 +171,19 @@ def test_a_file_that_is_in_the_current_directory_is_the_one_that_is_meant(doors:
     assert scenario.told_why(found) == scenario.WHY_LINE
 
 
+def test_a_file_in_a_linked_worktree_is_the_one_of_its_project(doors: Doors) -> None:
+    tree, kept = doors.folder / "work-wt", doors.folder / "work" / ".git" / "worktrees" / "work-wt"
+    (tree / "src" / "auth").mkdir(parents=True)
+    kept.mkdir(parents=True)
+    (tree / ".git").write_text(f"gitdir: {kept}\n")
+    (kept / "gitdir").write_text(f"{tree}/.git\n")
+    (tree / SERVICE).write_text("changed = 1\n")
+    for cwd, path in ((tree, SERVICE), (tree / "src", "auth/service.py")):
+        printed, code = doors.run("--json", "why", path, cwd=cwd)
+        assert code == 0, printed
+        assert scenario.told_why(json.loads(printed)) == scenario.WHY_FILE
+
+
 def test_a_flow_reads_like_a_conversation(doors: Doors) -> None:
     told = doors.told("flow", "req_check")
     assert re.sub(r"[0-9a-f-]{36}", "…", told) == (

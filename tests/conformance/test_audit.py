@@ -152,6 +152,29 @@ async def test_the_text_of_a_line_is_read_from_the_file_where_the_directory_is_a
     assert (await memory.why("a.py", 3, line_text="", cwd=tmp_path)).line_text is None, "an empty text reads no file"
 
 
+async def test_a_file_is_one_file_in_whichever_worktree_and_through_whichever_link_it_was_changed(memory: Memory, tmp_path: Path) -> None:
+    shop, tree, link = tmp_path / "shop", tmp_path / "shop-wt", tmp_path / "link"
+    (shop / ".git" / "worktrees" / "shop-wt").mkdir(parents=True)
+    (shop / ".git" / "worktrees" / "shop-wt" / "gitdir").write_text(f"{tree}/.git\n")
+    (tree / "src").mkdir(parents=True)
+    (tree / ".git").write_text(f"gitdir: {shop}/.git/worktrees/shop-wt\n")
+    link.symlink_to(tmp_path)
+    for n, (cwd, path) in enumerate([(shop, "src/pay.py"), (tree, "src/pay.py"), (tree, tree / "src/pay.py"), (shop, tree / "src/pay.py"),
+                                     (link / "shop", link / "shop" / "src/pay.py")]):  # fmt: skip
+        changes = [{"file_path": str(path)}]
+        about = {"request_id": f"r{n}", "cwd": str(cwd), "timestamp": f"2026-01-0{n + 1}"}
+        await memory.record({**about, "messages": said(f"do {n}", "done"), "code_changes": changes, "context_files": changes})
+    conversation = await memory.create_conversation(link / "shop")
+    await conversation.record(user="do 5", changes=[{"file_path": str(link / "shop" / "src/pay.py")}])
+    assert [one.root for one in await memory.projects()] == [str(shop)]
+    for path in ("src/pay.py", shop / "src/pay.py", tree / "src/pay.py", link / "shop" / "src/pay.py"):
+        found = await memory.why(str(path), cwd=tree)
+        assert [(one.change.file_path, one.asked) for one in found.changes] == [("src/pay.py", f"do {n}") for n in (5, 4, 3, 2, 1, 0)]
+        assert (await memory.file_usage(str(path), cwd=shop)).count == 5
+    (tree / "src" / "pay.py").write_text("private = 1\n")
+    assert (await memory.why(str(tree / "src/pay.py"), 1, cwd=tree)).line_text is None, "no file outside of the root is read for it"
+
+
 async def test_a_line_is_never_read_from_outside_the_project(memory: Memory, tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "outside.txt").write_text("private")

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect.capture.paths import place_of
+from recollect.capture.paths import place_of, place_of_root
 from recollect.checks import checked_count, checked_number, checked_plain, checked_time
 from recollect.errors import InputError, NotFoundError
 from recollect.halves.core import Core
@@ -50,7 +50,7 @@ class Audited(Core):
         name, known = await self._named(where, path)
         if line is not None:
             checked_count("line", line)
-            given = line_text if line_text is not None else _line_of(name, line, known)  # an empty one says: read no file
+            given = line_text if line_text is not None else _line_of(path, line, known)  # an empty one says: read no file
             line_text = given and self._clean(given)  # what was recorded is clean, and only alike compares with alike
         count = checked_count("limit", limit)
         return await why(self.store, self.workspace, where, name, line=line, line_text=line_text, limit=count)
@@ -180,9 +180,11 @@ class Audited(Core):
 
 
 def _kept(path: str, projects: list[Project]) -> str:
-    """Return a path as it is kept: relative to the root of its project."""
+    """Return a path as it is kept: relative to the root of its project, in whichever of its worktrees it lies."""
     for root in (project.root for project in projects if project.root is not None):
-        path = path.removeprefix(root.rstrip("/") + "/")
+        located = place_of_root(root).locate(path)
+        if not located.startswith("/"):
+            return located
     return path.removeprefix("./")
 
 
