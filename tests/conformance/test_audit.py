@@ -308,6 +308,19 @@ async def test_a_checkpoint_follows_the_same_one_whatever_period_is_asked_for(sh
     assert scenario.told_checkpoints(to_json(found)) == [("bb04", 8, "k3", True, ["req_logout"])]
 
 
+async def test_checkpoints_of_two_folders_are_two_chains(memory: Memory) -> None:
+    for n, letter in enumerate("abc"):
+        saved = [{"workspace_folder": f"/w{folder}", "commit_hash": f"{folder}{letter}"} for folder in (1, 2)]
+        change = {"file_path": f"/w1/{letter}.py"}
+        about = {"project_id": "p", "request_id": f"r{n}", "chat_meta": {"chat_id": "c"}, "timestamp": f"2026-01-0{n + 1}"}
+        messages = [{"role": "user", "content": f"do {letter}", "checkpoints": saved}, {"role": "assistant", "content": f"did {letter}"}]
+        await memory.record({**about, "messages": messages, "code_changes": [change]})
+    told = [(one.checkpoint.git_hash, one.parent, [change.request_id for change in one.changes]) for one in await memory.checkpoints()]
+    assert told == [
+        ("1a", None, ["r0"]), ("2a", None, ["r0"]), ("1b", "1a", ["r1"]), ("2b", "2a", ["r1"]), ("1c", "1b", ["r2"]), ("2c", "2b", ["r2"])
+    ]  # fmt: skip
+
+
 async def test_every_question_keeps_to_its_period(shop: Memory) -> None:
     """A period has its beginning in it, and its end not; `days` count back from now, 2026-03-02 09:00."""
     newer: dict[str, Any] = {"project": "shop", **scenario.PERIOD}

@@ -24,16 +24,17 @@ def timeline(
 ) -> list[CheckpointEntry]:
     """Join checkpoints to those before them and to the changes after them; a checkpoint is taken before the changes of its turn.
 
-    `chain` has those outside the period too, because what a checkpoint follows does not depend on what was asked for.
+    `chain` has those outside the period too, because what a checkpoint follows does not depend on what was asked for. Each folder
+    has a chain of its own in its conversation.
     """
-    places: dict[str, list[PlacedCheckpoint]] = {}
+    places: dict[tuple[str, str | None], list[PlacedCheckpoint]] = {}
     for one in chain:
-        places.setdefault(one.conversation_id, []).append(one)
+        places.setdefault((one.conversation_id, one.checkpoint.workspace_dir), []).append(one)
     made: dict[str, list[PlacedChange]] = {}
     for change in reversed(changes):
         made.setdefault(change.conversation_id, []).append(change)
     entries: dict[str, CheckpointEntry] = {}
-    for conversation_id, own in places.items():
+    for (conversation_id, _), own in places.items():
         own.sort(key=lambda one: one.turn_index)
         entries |= {one.checkpoint.id: _entry(place, own, made.get(conversation_id, [])) for place, one in enumerate(own)}
     return [entries[one.checkpoint.id] for one in found]

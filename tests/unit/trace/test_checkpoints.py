@@ -12,9 +12,17 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
 def saved(
-    name: str | None, turn: int, *, conversation: str = "c", parent: str | None = None, commit: str | None = None
+    name: str | None,
+    turn: int,
+    *,
+    conversation: str = "c",
+    parent: str | None = None,
+    commit: str | None = None,
+    folder: str | None = None,
 ) -> PlacedCheckpoint:
-    checkpoint = Checkpoint(id=f"{conversation}-{name or commit}-{turn}", checkpoint_id=name, git_hash=commit, parent_checkpoint=parent)
+    checkpoint = Checkpoint(
+        id=f"{conversation}-{name or commit}-{turn}", checkpoint_id=name, git_hash=commit, parent_checkpoint=parent, workspace_dir=folder
+    )
     return PlacedCheckpoint(
         checkpoint=checkpoint, conversation_id=conversation, turn_id=f"t{turn}", turn_index=turn, request_id=None, at=NOON
     )
@@ -75,6 +83,14 @@ def test_of_two_checkpoints_in_a_turn_the_second_has_its_changes() -> None:
     found = [saved("a", 1), saved("b", 1)]
     told = timeline(found, found, [changed("one", 1)])
     assert [(one.parent, len(one.changes)) for one in told] == [(None, 0), ("a", 1)]
+
+
+def test_each_folder_has_a_chain_of_its_own_and_those_without_one_too() -> None:
+    places = [("1a", 0, "/w1"), ("2a", 0, "/w2"), ("na", 0, None), ("1b", 2, "/w1"), ("2b", 3, "/w2"), ("nb", 4, None)]
+    found = [saved(name, turn, folder=folder) for name, turn, folder in places]
+    told = timeline(found, found, [changed(f"{n}.py", n) for n in (3, 2, 1, 0)])
+    assert [(one.parent, len(one.changes)) for one in told] == [(None, 2), (None, 3), (None, 4), ("1a", 2), ("2a", 1), ("na", 0)]
+    assert parents(found[0], saved("2b", 1, folder="/w2", parent="1a")) == [(None, False), ("1a", False)], "who told it knows"
 
 
 def test_what_a_checkpoint_follows_does_not_depend_on_the_period_asked_for() -> None:
