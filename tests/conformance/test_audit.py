@@ -208,6 +208,41 @@ async def test_two_names_of_one_file_are_not_two_files(memory: Memory) -> None:
     assert requests_of(await memory.why("a.py", project="p")) == ["r1", "r0"]
 
 
+async def told(memory: Memory, *changes: tuple[str, str | None]) -> None:
+    """Record requests r1, r2 … on the first days of January: the path that each changed, and the one it had before."""
+    for n, (path, before) in enumerate(changes, 1):
+        change = {"file_path": path} if before is None else {"file_path": path, "renamed_from": before}
+        about = {"project_id": "p", "request_id": f"r{n}", "timestamp": f"2026-01-{n:02}"}
+        await memory.record({**about, "messages": said(f"do {n}", "done"), "code_changes": [change]})
+
+
+async def test_a_rename_after_the_period_is_followed(memory: Memory) -> None:
+    call = {"id": "t", "name": "Write", "arguments": {"file_path": "old.py", "content": "x = 1\n"}, "result": "ok"}
+    made = [*said("make it"), {"role": "assistant", "content": "done", "tool_calls": [call]}]
+    await memory.record({"project_id": "p", "request_id": "r1", "timestamp": "2026-01-01", "messages": made})
+    moved = {"project_id": "p", "request_id": "r2", "timestamp": "2026-01-05", "messages": said("move it", "done")}
+    await memory.record({**moved, "code_changes": [{"file_path": "new.py", "renamed_from": "old.py"}]})
+    assert requests_of(await memory.why("new.py", project="p")) == ["r2", "r1"]
+    assert requests_of(await memory.why("new.py", project="p", since="2026-01-02")) == ["r2"]
+    found = await memory.why("new.py", project="p", until="2026-01-04")
+    assert (found.path, requests_of(found)) == ("new.py", ["r1"])
+    assert requests_of(await memory.why("new.py", 1, line_text="x = 1", project="p", until="2026-01-04")) == ["r1"]
+
+
+async def test_a_new_file_of_a_former_name_does_not_tell_the_history_of_the_one_that_was_renamed(memory: Memory) -> None:
+    await told(memory, ("old.py", None), ("new.py", "old.py"), ("old.py", None), ("last.py", "new.py"))
+    assert requests_of(await memory.why("old.py", project="p")) == ["r3"]
+    assert requests_of(await memory.why("last.py", project="p")) == ["r4", "r2", "r1"]
+    assert requests_of(await memory.why("old.py", project="p", until="2026-01-03")) == ["r2", "r1"], "the file that had the name by then"
+
+
+async def test_a_name_that_was_renamed_away_tells_where_it_went(memory: Memory) -> None:
+    await told(memory, ("src/b.py", "src/a.py"), ("src/b.py", None), ("src/c.py", "src/b.py"), ("src/ab.py", "src/aa.py"))
+    found = await memory.why("src/a.py", project="p")
+    assert (found.path, [one.change.file_path for one in found.changes]) == ("src/a.py", ["src/b.py"])
+    assert requests_of(await memory.why("b.py", project="p")) == ["r3", "r2", "r1"]
+
+
 async def test_a_flow_runs_over_all_turns_of_its_request(shop: Memory) -> None:
     found = await shop.flow("req_check")
     assert scenario.told_flow(to_json(found)) == scenario.FLOW
@@ -326,7 +361,7 @@ async def test_every_question_keeps_to_its_period(shop: Memory) -> None:
     newer: dict[str, Any] = {"project": "shop", **scenario.PERIOD}
     older: dict[str, Any] = {"project": "shop", **scenario.OLDER}
     assert requests_of(await shop.why(SERVICE, 7, line_text=LINE, **newer)) == ["req_logout"]
-    assert requests_of(await shop.why("src/auth.py", **older)) == ["req_check", "req_create"]
+    assert requests_of(await shop.why("src/auth.py", **older)) == ["req_rename", "req_check", "req_create"]
     assert scenario.told_usage(to_json([await shop.file_usage("src/models.py", **older)])) == [scenario.USAGE_OLDER]
     assert scenario.told_usage(to_json([await shop.file_usage("src/models.py", **newer)])) == [scenario.USAGE_NEWER]
     assert (await shop.file_usage("src/models.py", project="shop", days=4)).count == 37, "since 26 February 09:00"
@@ -385,6 +420,7 @@ async def test_no_question_leaves_its_workspace_whichever_projects_are_named(mem
     mine, trace = memory.workspace, memory.store.trace
     for where in (TraceScope(), TraceScope(project_ids=(project.id,))):
         assert await trace.paths(mine, where, SERVICE) == []
+        assert await trace.renamed(mine, where, ["renamed from "]) == []
         assert await trace.changes(mine, where, None, 99) == []
         assert await trace.request(mine, where, ["req_check"]) == []
         assert await trace.followed(mine, where, ["src/models.py"], 99) == []

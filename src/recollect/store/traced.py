@@ -100,6 +100,10 @@ class TraceRows(Protocol):
         """Return the paths that are kept as this one, or else those that end with it."""
         ...
 
+    async def renamed(self, where: TraceScope, beginnings: list[str]) -> list[str]:
+        """Return the paths that renames gave whose summaries begin like one of these, whenever that was."""
+        ...
+
     async def changes(
         self, where: TraceScope, paths: list[str] | None, limit: int, conversation_id: str | None = None
     ) -> list[PlacedChange]:

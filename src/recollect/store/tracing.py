@@ -23,6 +23,10 @@ class Tracing:
         """Return the paths that are kept as this one, or else those that end with it."""
         return await self._engine.read(workspace, lambda transaction: transaction.trace.paths(where, path))
 
+    async def renamed(self, workspace: str, where: TraceScope, beginnings: list[str]) -> list[str]:
+        """Return the paths that renames gave whose summaries begin like one of these, whenever that was."""
+        return await self._engine.read(workspace, lambda transaction: transaction.trace.renamed(where, beginnings))
+
     async def changes(self, workspace: str, where: TraceScope, paths: list[str] | None, limit: int) -> list[PlacedChange]:
         """Return changes of files, or of all, newest first."""
         return by_index(await self._engine.read(workspace, lambda transaction: transaction.trace.changes(where, paths, limit)))

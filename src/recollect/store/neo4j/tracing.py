@@ -60,6 +60,20 @@ class Neo4jTrace:
         )
         return [row[0] for row in rows if row[1]] or [row[0] for row in rows]
 
+    async def renamed(self, where: TraceScope, beginnings: list[str]) -> list[str]:
+        """Return the paths that renames gave whose summaries begin like one of these, whenever that was."""
+        rows = await self._rows(
+            """
+            MATCH (f:CodeFile) WHERE f.workspace = $workspace AND ($project_ids IS NULL OR f.project_id IN $project_ids)
+            MATCH (x:CodeChange {change_type: 'renamed'})-[:CHANGES]->(f)
+            WHERE any(beginning IN $beginnings WHERE x.change_summary STARTS WITH beginning)
+            RETURN DISTINCT f.file_path AS path ORDER BY path
+            """,
+            where,
+            beginnings=beginnings,
+        )
+        return [row[0] for row in rows]
+
     async def changes(
         self, where: TraceScope, paths: list[str] | None, limit: int, conversation_id: str | None = None
     ) -> list[PlacedChange]:

@@ -74,6 +74,21 @@ class SqliteTrace:
         )
         return [row[0] for row in rows if row[1]] or [row[0] for row in rows]
 
+    async def renamed(self, where: TraceScope, beginnings: list[str]) -> list[str]:
+        """Return the paths that renames gave whose summaries begin like one of these, whenever that was."""
+        rows = self._connection.rows(
+            """
+            select distinct f.file_path from project p cross join code_file f on f.project_pk = p.pk
+                cross join code_change x on x.code_file_pk = f.pk
+            where p.workspace_pk = (select pk from workspace where name = ?1)
+                and (?2 is null or p.uuid in (select value from json_each(?2))) and change_type = 'renamed'
+                and exists (select 1 from json_each(?3) asked where substr(change_summary, 1, length(asked.value)) = asked.value)
+            order by f.file_path
+            """,
+            (*self._scope(where)[:2], as_json(beginnings)),
+        )
+        return [row[0] for row in rows]
+
     async def changes(
         self, where: TraceScope, paths: list[str] | None, limit: int, conversation_id: str | None = None
     ) -> list[PlacedChange]:
