@@ -114,7 +114,16 @@ def test_what_is_not_there_is_said_so_over_http(client: httpx.Client) -> None:
     assert client.get("/projects/shop/files/usage", params={"path": "src/nobody.py"}).json()["count"] == 0
     for path in ("/requests/req_nobody/flow", "/projects/nowhere/tools", "/projects/nowhere/checkpoints"):
         assert client.get(path).status_code == 404
-    for query in ({"path": "a", "line": 0}, {"path": "a", "line": "x"}, {}, {"path": "a", "days": -1}, {"path": "a", "since": "soon"}):
+    assert client.get("/projects/shop/files/usage", params={"path": ""}).status_code == 422
+    for query in (
+        {"path": ""},
+        {"path": " "},
+        {"path": "a", "line": 0},
+        {"path": "a", "line": "x"},
+        {},
+        {"path": "a", "days": -1},
+        {"path": "a", "since": "soon"},
+    ):
         assert client.get("/projects/shop/why", params=query).status_code == 422, query
 
 
@@ -271,4 +280,6 @@ def test_a_question_that_is_not_clear_ends_with_2(doors: Doors) -> None:
     assert doors.run("tools") == ("", 2), "the current directory is no project, and there are two"
     assert doors.run("flow", "req_log") == ("", 2), "two projects have one"
     assert doors.run("why", SERVICE, "--project", "shop", "--since", "soon") == ("", 2)
+    assert doors.run("why", f"{SERVICE}:0", "--project", "shop") == ("", 2)
+    assert doors.run("why", "", "--project", "shop") == doors.run("usage", "", "--project", "shop") == ("", 2)
     assert doors.run("tools", "--project", "nowhere") == ("", 1)

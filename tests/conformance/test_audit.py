@@ -200,6 +200,27 @@ async def test_the_end_of_a_path_is_enough_where_one_file_alone_ends_with_it(sho
     assert (await shop.why("auth/service.py", project="shop")).path == SERVICE
 
 
+async def test_a_line_begins_at_1_and_a_path_is_not_empty(shop: Memory) -> None:
+    for line in (0, -1):
+        with pytest.raises(InputError, match="line is a whole number from 1 to"):
+            await shop.why(SERVICE, line, project="shop")
+    for path in ("", "  ", "x" * 10_000):
+        for question in (shop.why(path, project="shop"), shop.file_usage(path, project="shop")):
+            with pytest.raises(InputError, match="path is one of 1 to"):
+                await question
+
+
+async def test_a_path_is_found_whichever_way_it_is_written(shop: Memory, tmp_path: Path) -> None:
+    for path in ("src/auth/../auth/service.py", "./src/auth/service.py", "src//auth/service.py"):
+        assert (await shop.why(path, project="shop")).path == SERVICE
+        assert len((await shop.why(path, project="shop")).changes) == 6
+    assert (await shop.file_usage("src/auth/../models.py", project="shop")).count == 47
+    conversation = await shop.create_conversation(tmp_path / "work")
+    await conversation.record(user="do", changes=[{"file_path": "src/x.py"}])
+    for path in ("src/auth/../x.py", str(tmp_path / "work" / "src" / ".." / "src" / "x.py")):
+        assert (await shop.why(path, cwd=tmp_path / "work")).path == "src/x.py"
+
+
 async def test_two_names_of_one_file_are_not_two_files(memory: Memory) -> None:
     moved = {"file_path": "lib/a.py", "renamed_from": "src/a.py", "lines_added": 0, "lines_removed": 0}
     for n, change in enumerate([{"file_path": "src/a.py", "change_type": "created"}, moved]):
