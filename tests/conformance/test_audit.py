@@ -377,6 +377,14 @@ async def test_checkpoints_of_two_folders_are_two_chains(memory: Memory) -> None
     ]  # fmt: skip
 
 
+async def test_changes_between_two_checkpoints_of_one_turn_are_placed_by_their_times(memory: Memory) -> None:
+    saved = [{"checkpoint_id": f"k{n}", "timestamp": f"2026-01-01T10:0{2 * n - 2}:00Z"} for n in (1, 2)]
+    changes = [{"file_path": path, "timestamp": f"2026-01-01T10:0{n}:00Z"} for n, path in ((1, "d.py"), (3, "e.py"))]
+    await memory.record({"project_id": "p", "messages": said("do", "done"), "checkpoints": saved, "code_changes": changes})
+    found = [(one.checkpoint.checkpoint_id, [change.file_path for change in one.changes]) for one in await memory.checkpoints()]
+    assert found == [("k1", ["d.py"]), ("k2", ["e.py"])]
+
+
 async def test_every_question_keeps_to_its_period(shop: Memory) -> None:
     """A period has its beginning in it, and its end not; `days` count back from now, 2026-03-02 09:00."""
     newer: dict[str, Any] = {"project": "shop", **scenario.PERIOD}
