@@ -320,6 +320,16 @@ async def test_files_are_ranked_by_use_and_usefulness_and_sources_by_how_they_se
     assert [one.source for one in found.sources] == ["ast", "vecdb", "manual", "tool"]
 
 
+async def test_files_that_are_listed_tell_the_changes_that_followed_as_each_alone_does(shop: Memory) -> None:
+    periods: list[dict[str, Any]] = [{}, scenario.PERIOD, scenario.OLDER]
+    for period in periods:
+        found = await shop.context_usage(project="shop", **period)
+        for one in (*found.most_used, *found.most_useful, *found.never_useful):
+            assert one == await shop.file_usage(one.path, project="shop", **period)
+    [models] = [one for one in (await shop.context_usage(project="shop")).most_used if one.path == "src/models.py"]
+    assert scenario.told_changes(to_json(models.followed_by_changes)) == scenario.USAGE_FOLLOWED
+
+
 async def test_a_file_that_was_never_context_was_used_0_times(shop: Memory) -> None:
     found = await shop.file_usage("src/nobody.py", project="shop")
     assert (found.path, found.count, found.average_usefulness, found.sources) == ("src/nobody.py", 0, None, ())
@@ -452,7 +462,7 @@ async def test_no_question_leaves_its_workspace_whichever_projects_are_named(mem
         assert await trace.renamed(mine, where, ["renamed from "]) == []
         assert await trace.changes(mine, where, None, 99) == []
         assert await trace.request(mine, where, ["req_check"]) == []
-        assert await trace.followed(mine, where, ["src/models.py"], 99) == []
+        assert await trace.followed(mine, where, ["src/models.py"], 99) == {"src/models.py": []}
         assert await trace.context(mine, where) == ([], [])
         assert await trace.tools(mine, where) == ([], [], [])
         assert await trace.checkpoints(mine, where, None) == ([], [], [])

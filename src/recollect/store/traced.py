@@ -118,8 +118,8 @@ class TraceRows(Protocol):
         """Return the turns of requests, each with its request, by request, conversation and index."""
         ...
 
-    async def given(self, where: TraceScope, paths: list[str], limit: int) -> list[tuple[str, str | None]]:
-        """Return the turns that had a file as context, each with its request, newest first."""
+    async def given(self, where: TraceScope, paths: list[str], limit: int) -> list[tuple[str, str, str | None]]:
+        """Return the files that turns had as context, each with the turn and its request, newest first."""
         ...
 
     async def context_uses(self, where: TraceScope, paths: list[str] | None) -> list[ContextUse]:

@@ -117,8 +117,8 @@ class Neo4jTrace:
         )
         return [(row[0], row[1]) for row in rows]
 
-    async def given(self, where: TraceScope, paths: list[str], limit: int) -> list[tuple[str, str | None]]:
-        """Return the turns that had a file as context, each with its request, newest first."""
+    async def given(self, where: TraceScope, paths: list[str], limit: int) -> list[tuple[str, str, str | None]]:
+        """Return the files that turns had as context, each with the turn and its request, newest first."""
         rows = await self._rows(
             """
             MATCH (x:ContextFile) WHERE x.workspace = $workspace AND ($project_ids IS NULL OR x.project_id IN $project_ids)
@@ -127,14 +127,14 @@ class Neo4jTrace:
             """
             + _IN_SCOPE
             + """
-            WITH DISTINCT t, coalesce(t.ended_at, t.started_at) AS at
-            RETURN t.uuid, t.request_id ORDER BY at DESC, t.uuid LIMIT $limit
+            WITH DISTINCT x.file_path AS path, t, coalesce(t.ended_at, t.started_at) AS at
+            RETURN path, t.uuid, t.request_id ORDER BY at DESC, t.uuid LIMIT $limit
             """,
             where,
             paths=paths,
             limit=limit,
         )
-        return [(row[0], row[1]) for row in rows]
+        return [(row[0], row[1], row[2]) for row in rows]
 
     async def context_uses(self, where: TraceScope, paths: list[str] | None) -> list[ContextUse]:
         """Return how files were used as context, the most used first."""

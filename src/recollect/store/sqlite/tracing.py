@@ -124,10 +124,10 @@ class SqliteTrace:
         )
         return [(row[0], row[1]) for row in rows]
 
-    async def given(self, where: TraceScope, paths: list[str], limit: int) -> list[tuple[str, str | None]]:
-        """Return the turns that had a file as context, each with its request, newest first."""
+    async def given(self, where: TraceScope, paths: list[str], limit: int) -> list[tuple[str, str, str | None]]:
+        """Return the files that turns had as context, each with the turn and its request, newest first."""
         rows = self._connection.rows(
-            "select distinct t.uuid, request_id, coalesce(t.ended_at, t.started_at) as at"
+            "select distinct f.file_path, t.uuid, request_id, coalesce(t.ended_at, t.started_at) as at"
             + _FILES
             + "cross join context_file x on x.code_file_pk = f.pk"
             + _TURN_OF_X
@@ -135,7 +135,7 @@ class SqliteTrace:
             + "order by at desc, t.uuid limit ?6",
             (*self._scope(where), as_json(paths), limit),
         )
-        return [(row[0], row[1]) for row in rows]
+        return [(row[0], row[1], row[2]) for row in rows]
 
     async def context_uses(self, where: TraceScope, paths: list[str] | None) -> list[ContextUse]:
         """Return how files were used as context, the most used first."""
