@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def checked_count(name: str, value: object, count_max: int = COUNT_MAX) -> int:
+def checked_count(name: str, value: object, count_max: int = COUNT_MAX, *, count_min: int = 0) -> int:
     """Return a number of things: whole, not negative, not beyond any memory."""
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= count_max:
-        msg = f"{name} is a whole number from 0 to {count_max:,}, not {str(value)[:60]!r}"
+    if not isinstance(value, int) or isinstance(value, bool) or not count_min <= value <= count_max:
+        msg = f"{name} is a whole number from {count_min} to {count_max:,}, not {str(value)[:60]!r}"
         raise InputError(msg)
     return value
 

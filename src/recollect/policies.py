@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from recollect.settings import ProjectSettings, Settings
 
 _DEFAULT_DAYS = {"full": None, "summary": 2.0}
-_MARKER = re.compile(r"\[(?:do[ -]+not[ -]+record|off[ -]+the[ -]+record)\]", re.IGNORECASE)
+_MARKER = re.compile(r"\[\s*(?:do[\s-]+not[\s-]+record|off[\s-]+the[\s-]+record)\s*\]", re.IGNORECASE)
 ANY_PROJECT = "*"
 
 

@@ -114,7 +114,16 @@ def test_what_is_not_there_is_said_so_over_http(client: httpx.Client) -> None:
     assert client.get("/projects/shop/files/usage", params={"path": "src/nobody.py"}).json()["count"] == 0
     for path in ("/requests/req_nobody/flow", "/projects/nowhere/tools", "/projects/nowhere/checkpoints"):
         assert client.get(path).status_code == 404
-    for query in ({"path": "a", "line": 0}, {"path": "a", "line": "x"}, {}, {"path": "a", "days": -1}, {"path": "a", "since": "soon"}):
+    assert client.get("/projects/shop/files/usage", params={"path": ""}).status_code == 422
+    for query in (
+        {"path": ""},
+        {"path": " "},
+        {"path": "a", "line": 0},
+        {"path": "a", "line": "x"},
+        {},
+        {"path": "a", "days": -1},
+        {"path": "a", "since": "soon"},
+    ):
         assert client.get("/projects/shop/why", params=query).status_code == 422, query
 
 
@@ -169,6 +178,19 @@ def test_a_file_that_is_in_the_current_directory_is_the_one_that_is_meant(doors:
     found = json.loads(printed)
     assert (found["path"], found["line_text"], found["found_by"]) == (SERVICE, f"    {LINE}", "content")
     assert scenario.told_why(found) == scenario.WHY_LINE
+
+
+def test_a_file_in_a_linked_worktree_is_the_one_of_its_project(doors: Doors) -> None:
+    tree, kept = doors.folder / "work-wt", doors.folder / "work" / ".git" / "worktrees" / "work-wt"
+    (tree / "src" / "auth").mkdir(parents=True)
+    kept.mkdir(parents=True)
+    (tree / ".git").write_text(f"gitdir: {kept}\n")
+    (kept / "gitdir").write_text(f"{tree}/.git\n")
+    (tree / SERVICE).write_text("changed = 1\n")
+    for cwd, path in ((tree, SERVICE), (tree / "src", "auth/service.py")):
+        printed, code = doors.run("--json", "why", path, cwd=cwd)
+        assert code == 0, printed
+        assert scenario.told_why(json.loads(printed)) == scenario.WHY_FILE
 
 
 def test_a_flow_reads_like_a_conversation(doors: Doors) -> None:
@@ -258,4 +280,6 @@ def test_a_question_that_is_not_clear_ends_with_2(doors: Doors) -> None:
     assert doors.run("tools") == ("", 2), "the current directory is no project, and there are two"
     assert doors.run("flow", "req_log") == ("", 2), "two projects have one"
     assert doors.run("why", SERVICE, "--project", "shop", "--since", "soon") == ("", 2)
+    assert doors.run("why", f"{SERVICE}:0", "--project", "shop") == ("", 2)
+    assert doors.run("why", "", "--project", "shop") == doors.run("usage", "", "--project", "shop") == ("", 2)
     assert doors.run("tools", "--project", "nowhere") == ("", 1)

@@ -238,6 +238,21 @@ async def test_checkpoints_in_order(graph: Graph) -> None:
     assert rows == [[["ae09", "be01"]]]
 
 
+async def test_a_checkpoint_that_names_none_follows_the_one_before_it_of_the_same_folder(graph: Graph, neo4j_url: str) -> None:
+    async with await Memory.open(neo4j_url, workspace=graph.workspace, worker=False) as memory:
+        conversation = await memory.create_conversation(project="folders")
+        for n in range(2):
+            saved = [{"git_hash": f"{name}{n}", "workspace_dir": folder} for name, folder in (("u", None), ("v", "/v"), ("w", "/w"))]
+            await conversation.record(user=f"do {n}", checkpoints=saved)
+        last = {"git_hash": "w2", "workspace_dir": "/w", "parent_checkpoint": "v2"}
+        await conversation.record(user="back", checkpoints=[{"git_hash": "v2", "checkpoint_id": "v2", "workspace_dir": "/v"}, last])
+    query: LiteralString = """
+        MATCH (x:Checkpoint {workspace: $w, conversation_id: $id})-[:FOLLOWS]->(before)
+        RETURN x.git_hash, before.git_hash ORDER BY x.git_hash
+    """
+    assert await graph.ask(query, id=conversation.id) == [["u1", "u0"], ["v1", "v0"], ["v2", "v1"], ["w1", "w0"], ["w2", "v2"]]
+
+
 async def test_conversations_whose_messages_speak_of_a_scope(graph: Graph) -> None:
     rows = await graph.ask(
         """

@@ -152,6 +152,29 @@ async def test_the_text_of_a_line_is_read_from_the_file_where_the_directory_is_a
     assert (await memory.why("a.py", 3, line_text="", cwd=tmp_path)).line_text is None, "an empty text reads no file"
 
 
+async def test_a_file_is_one_file_in_whichever_worktree_and_through_whichever_link_it_was_changed(memory: Memory, tmp_path: Path) -> None:
+    shop, tree, link = tmp_path / "shop", tmp_path / "shop-wt", tmp_path / "link"
+    (shop / ".git" / "worktrees" / "shop-wt").mkdir(parents=True)
+    (shop / ".git" / "worktrees" / "shop-wt" / "gitdir").write_text(f"{tree}/.git\n")
+    (tree / "src").mkdir(parents=True)
+    (tree / ".git").write_text(f"gitdir: {shop}/.git/worktrees/shop-wt\n")
+    link.symlink_to(tmp_path)
+    for n, (cwd, path) in enumerate([(shop, "src/pay.py"), (tree, "src/pay.py"), (tree, tree / "src/pay.py"), (shop, tree / "src/pay.py"),
+                                     (link / "shop", link / "shop" / "src/pay.py")]):  # fmt: skip
+        changes = [{"file_path": str(path)}]
+        about = {"request_id": f"r{n}", "cwd": str(cwd), "timestamp": f"2026-01-0{n + 1}"}
+        await memory.record({**about, "messages": said(f"do {n}", "done"), "code_changes": changes, "context_files": changes})
+    conversation = await memory.create_conversation(link / "shop")
+    await conversation.record(user="do 5", changes=[{"file_path": str(link / "shop" / "src/pay.py")}])
+    assert [one.root for one in await memory.projects()] == [str(shop)]
+    for path in ("src/pay.py", shop / "src/pay.py", tree / "src/pay.py", link / "shop" / "src/pay.py"):
+        found = await memory.why(str(path), cwd=tree)
+        assert [(one.change.file_path, one.asked) for one in found.changes] == [("src/pay.py", f"do {n}") for n in (5, 4, 3, 2, 1, 0)]
+        assert (await memory.file_usage(str(path), cwd=shop)).count == 5
+    (tree / "src" / "pay.py").write_text("private = 1\n")
+    assert (await memory.why(str(tree / "src/pay.py"), 1, cwd=tree)).line_text is None, "no file outside of the root is read for it"
+
+
 async def test_a_line_is_never_read_from_outside_the_project(memory: Memory, tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "outside.txt").write_text("private")
@@ -177,12 +200,68 @@ async def test_the_end_of_a_path_is_enough_where_one_file_alone_ends_with_it(sho
     assert (await shop.why("auth/service.py", project="shop")).path == SERVICE
 
 
+async def test_a_line_begins_at_1_and_a_path_is_not_empty(shop: Memory) -> None:
+    for line in (0, -1):
+        with pytest.raises(InputError, match="line is a whole number from 1 to"):
+            await shop.why(SERVICE, line, project="shop")
+    for path in ("", "  ", "x" * 10_000):
+        for question in (shop.why(path, project="shop"), shop.file_usage(path, project="shop")):
+            with pytest.raises(InputError, match="path is one of 1 to"):
+                await question
+
+
+async def test_a_path_is_found_whichever_way_it_is_written(shop: Memory, tmp_path: Path) -> None:
+    for path in ("src/auth/../auth/service.py", "./src/auth/service.py", "src//auth/service.py"):
+        assert (await shop.why(path, project="shop")).path == SERVICE
+        assert len((await shop.why(path, project="shop")).changes) == 6
+    assert (await shop.file_usage("src/auth/../models.py", project="shop")).count == 47
+    conversation = await shop.create_conversation(tmp_path / "work")
+    await conversation.record(user="do", changes=[{"file_path": "src/x.py"}])
+    for path in ("src/auth/../x.py", str(tmp_path / "work" / "src" / ".." / "src" / "x.py")):
+        assert (await shop.why(path, cwd=tmp_path / "work")).path == "src/x.py"
+
+
 async def test_two_names_of_one_file_are_not_two_files(memory: Memory) -> None:
     moved = {"file_path": "lib/a.py", "renamed_from": "src/a.py", "lines_added": 0, "lines_removed": 0}
     for n, change in enumerate([{"file_path": "src/a.py", "change_type": "created"}, moved]):
         about = {"project_id": "p", "request_id": f"r{n}", "timestamp": f"2026-01-0{n + 1}"}
         await memory.record({**about, "messages": said(f"do {n}", "done"), "code_changes": [change]})
     assert requests_of(await memory.why("a.py", project="p")) == ["r1", "r0"]
+
+
+async def told(memory: Memory, *changes: tuple[str, str | None]) -> None:
+    """Record requests r1, r2 … on the first days of January: the path that each changed, and the one it had before."""
+    for n, (path, before) in enumerate(changes, 1):
+        change = {"file_path": path} if before is None else {"file_path": path, "renamed_from": before}
+        about = {"project_id": "p", "request_id": f"r{n}", "timestamp": f"2026-01-{n:02}"}
+        await memory.record({**about, "messages": said(f"do {n}", "done"), "code_changes": [change]})
+
+
+async def test_a_rename_after_the_period_is_followed(memory: Memory) -> None:
+    call = {"id": "t", "name": "Write", "arguments": {"file_path": "old.py", "content": "x = 1\n"}, "result": "ok"}
+    made = [*said("make it"), {"role": "assistant", "content": "done", "tool_calls": [call]}]
+    await memory.record({"project_id": "p", "request_id": "r1", "timestamp": "2026-01-01", "messages": made})
+    moved = {"project_id": "p", "request_id": "r2", "timestamp": "2026-01-05", "messages": said("move it", "done")}
+    await memory.record({**moved, "code_changes": [{"file_path": "new.py", "renamed_from": "old.py"}]})
+    assert requests_of(await memory.why("new.py", project="p")) == ["r2", "r1"]
+    assert requests_of(await memory.why("new.py", project="p", since="2026-01-02")) == ["r2"]
+    found = await memory.why("new.py", project="p", until="2026-01-04")
+    assert (found.path, requests_of(found)) == ("new.py", ["r1"])
+    assert requests_of(await memory.why("new.py", 1, line_text="x = 1", project="p", until="2026-01-04")) == ["r1"]
+
+
+async def test_a_new_file_of_a_former_name_does_not_tell_the_history_of_the_one_that_was_renamed(memory: Memory) -> None:
+    await told(memory, ("old.py", None), ("new.py", "old.py"), ("old.py", None), ("last.py", "new.py"))
+    assert requests_of(await memory.why("old.py", project="p")) == ["r3"]
+    assert requests_of(await memory.why("last.py", project="p")) == ["r4", "r2", "r1"]
+    assert requests_of(await memory.why("old.py", project="p", until="2026-01-03")) == ["r2", "r1"], "the file that had the name by then"
+
+
+async def test_a_name_that_was_renamed_away_tells_where_it_went(memory: Memory) -> None:
+    await told(memory, ("src/b.py", "src/a.py"), ("src/b.py", None), ("src/c.py", "src/b.py"), ("src/ab.py", "src/aa.py"))
+    found = await memory.why("src/a.py", project="p")
+    assert (found.path, [one.change.file_path for one in found.changes]) == ("src/a.py", ["src/b.py"])
+    assert requests_of(await memory.why("b.py", project="p")) == ["r3", "r2", "r1"]
 
 
 async def test_a_flow_runs_over_all_turns_of_its_request(shop: Memory) -> None:
@@ -241,6 +320,16 @@ async def test_files_are_ranked_by_use_and_usefulness_and_sources_by_how_they_se
     assert [one.source for one in found.sources] == ["ast", "vecdb", "manual", "tool"]
 
 
+async def test_files_that_are_listed_tell_the_changes_that_followed_as_each_alone_does(shop: Memory) -> None:
+    periods: list[dict[str, Any]] = [{}, scenario.PERIOD, scenario.OLDER]
+    for period in periods:
+        found = await shop.context_usage(project="shop", **period)
+        for one in (*found.most_used, *found.most_useful, *found.never_useful):
+            assert one == await shop.file_usage(one.path, project="shop", **period)
+    [models] = [one for one in (await shop.context_usage(project="shop")).most_used if one.path == "src/models.py"]
+    assert scenario.told_changes(to_json(models.followed_by_changes)) == scenario.USAGE_FOLLOWED
+
+
 async def test_a_file_that_was_never_context_was_used_0_times(shop: Memory) -> None:
     found = await shop.file_usage("src/nobody.py", project="shop")
     assert (found.path, found.count, found.average_usefulness, found.sources) == ("src/nobody.py", 0, None, ())
@@ -285,12 +374,33 @@ async def test_a_checkpoint_follows_the_same_one_whatever_period_is_asked_for(sh
     assert scenario.told_checkpoints(to_json(found)) == [("bb04", 8, "k3", True, ["req_logout"])]
 
 
+async def test_checkpoints_of_two_folders_are_two_chains(memory: Memory) -> None:
+    for n, letter in enumerate("abc"):
+        saved = [{"workspace_folder": f"/w{folder}", "commit_hash": f"{folder}{letter}"} for folder in (1, 2)]
+        change = {"file_path": f"/w1/{letter}.py"}
+        about = {"project_id": "p", "request_id": f"r{n}", "chat_meta": {"chat_id": "c"}, "timestamp": f"2026-01-0{n + 1}"}
+        messages = [{"role": "user", "content": f"do {letter}", "checkpoints": saved}, {"role": "assistant", "content": f"did {letter}"}]
+        await memory.record({**about, "messages": messages, "code_changes": [change]})
+    told = [(one.checkpoint.git_hash, one.parent, [change.request_id for change in one.changes]) for one in await memory.checkpoints()]
+    assert told == [
+        ("1a", None, ["r0"]), ("2a", None, ["r0"]), ("1b", "1a", ["r1"]), ("2b", "2a", ["r1"]), ("1c", "1b", ["r2"]), ("2c", "2b", ["r2"])
+    ]  # fmt: skip
+
+
+async def test_changes_between_two_checkpoints_of_one_turn_are_placed_by_their_times(memory: Memory) -> None:
+    saved = [{"checkpoint_id": f"k{n}", "timestamp": f"2026-01-01T10:0{2 * n - 2}:00Z"} for n in (1, 2)]
+    changes = [{"file_path": path, "timestamp": f"2026-01-01T10:0{n}:00Z"} for n, path in ((1, "d.py"), (3, "e.py"))]
+    await memory.record({"project_id": "p", "messages": said("do", "done"), "checkpoints": saved, "code_changes": changes})
+    found = [(one.checkpoint.checkpoint_id, [change.file_path for change in one.changes]) for one in await memory.checkpoints()]
+    assert found == [("k1", ["d.py"]), ("k2", ["e.py"])]
+
+
 async def test_every_question_keeps_to_its_period(shop: Memory) -> None:
     """A period has its beginning in it, and its end not; `days` count back from now, 2026-03-02 09:00."""
     newer: dict[str, Any] = {"project": "shop", **scenario.PERIOD}
     older: dict[str, Any] = {"project": "shop", **scenario.OLDER}
     assert requests_of(await shop.why(SERVICE, 7, line_text=LINE, **newer)) == ["req_logout"]
-    assert requests_of(await shop.why("src/auth.py", **older)) == ["req_check", "req_create"]
+    assert requests_of(await shop.why("src/auth.py", **older)) == ["req_rename", "req_check", "req_create"]
     assert scenario.told_usage(to_json([await shop.file_usage("src/models.py", **older)])) == [scenario.USAGE_OLDER]
     assert scenario.told_usage(to_json([await shop.file_usage("src/models.py", **newer)])) == [scenario.USAGE_NEWER]
     assert (await shop.file_usage("src/models.py", project="shop", days=4)).count == 37, "since 26 February 09:00"
@@ -349,9 +459,10 @@ async def test_no_question_leaves_its_workspace_whichever_projects_are_named(mem
     mine, trace = memory.workspace, memory.store.trace
     for where in (TraceScope(), TraceScope(project_ids=(project.id,))):
         assert await trace.paths(mine, where, SERVICE) == []
+        assert await trace.renamed(mine, where, ["renamed from "]) == []
         assert await trace.changes(mine, where, None, 99) == []
         assert await trace.request(mine, where, ["req_check"]) == []
-        assert await trace.followed(mine, where, ["src/models.py"], 99) == []
+        assert await trace.followed(mine, where, ["src/models.py"], 99) == {"src/models.py": []}
         assert await trace.context(mine, where) == ([], [])
         assert await trace.tools(mine, where) == ([], [], [])
         assert await trace.checkpoints(mine, where, None) == ([], [], [])

@@ -268,6 +268,8 @@ async def test_a_turn_that_is_not_recorded_goes_on_and_ends_all_the_same(memory:
     [
         f"{MARKER} {WORD}",
         f"{WORD}\n\n[Off The Record]",
+        f"{WORD} [do not\nrecord]",
+        f"{WORD} [do\u00a0not\trecord]",
         [{"type": "text", "text": WORD}, {"type": "text", "text": MARKER}],
         "x" * 300 + MARKER + WORD,
     ],

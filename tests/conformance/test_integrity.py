@@ -88,6 +88,44 @@ async def test_a_hash_that_the_sender_gave_is_kept_beside_ours(memory: Memory) -
     assert (await memory.verify(answer.id, original)).status == "matches"
 
 
+@pytest.mark.parametrize("written", ["sha256:{}", "{}", "SHA256:{}", "sha256:{upper}", " {upper} "])
+async def test_a_hash_that_the_sender_gave_is_compared_as_what_it_is_however_it_is_written(memory: Memory, written: str) -> None:
+    bare = content_hash("the whole text").removeprefix("sha256:")
+    given = written.format(bare, upper=bare.upper())
+    payload = {
+        "project_id": "p",
+        "messages": [{"role": "user", "content_summary": "a summary only", "content_hash": given}],
+        "context_files": [{"file_path": "a.py", "content_hash": given}],
+        "code_changes": [{"file_path": "a.py", "code_after_hash": given}],
+    }
+    recorded = await memory.record(payload)
+    (turn,) = await memory.store.turns.by_id(memory.workspace, list(recorded.turn_ids))
+    for own_id in (turn.messages[0].id, turn.context_files[0].id, turn.changes[0].id):
+        assert (await memory.verify(own_id, "the whole text")).status == "matches"
+        assert (await memory.verify(own_id, "another text")).status == "differs"
+
+
+@pytest.mark.parametrize("given", ["md5:d41d8cd98f00b204e9800998ecf8427e", "x", "sha256:" + "g" * 64, "sha256:" + "a" * 63])
+async def test_what_is_no_hash_tells_nothing(memory: Memory, given: str) -> None:
+    messages = [{"role": "user", "content_summary": "a summary only", "content_hash": given}, {"role": "assistant", "content": "said"}]
+    change = {"file_path": "a.py", "code_after_hash": given}
+    recorded = await memory.record({"project_id": "p", "messages": messages, "code_changes": [change]})
+    (turn,) = await memory.store.turns.by_id(memory.workspace, list(recorded.turn_ids))
+    for own_id in (turn.messages[0].id, turn.changes[0].id):
+        assert (await memory.verify(own_id, "x")).status == "unknown"
+    assert (await memory.verify(turn.id, "said")).status == "matches"
+
+
+async def test_a_file_is_the_one_that_was_written_with_its_final_newline_and_without(memory: Memory) -> None:
+    conversation = await memory.create_conversation(project="p")
+    call = {"id": "t", "name": "Write", "arguments": {"file_path": "a.py", "content": "x = 1\ny = 2\n"}, "result": "x = 1"}
+    turn = await conversation.record(user="x = 1", tool_calls=[call])
+    change = turn.changes[0]
+    told = [(await memory.verify(change.id, content)).status for content in ("x = 1\ny = 2\n", "x = 1\ny = 2", "x = 1\ny = 2\n\n")]
+    assert told == ["matches", "matches", "differs"]
+    assert (await memory.verify(turn.messages[0].id, "x = 1\n")).status == "differs", "of a message every character counts"
+
+
 async def test_times_and_odd_numbers_in_arguments_come_back_as_they_were_stored(memory: Memory) -> None:
     conversation = await memory.create_conversation(project="p")
     arguments = {"when": datetime(2026, 1, 1, tzinfo=UTC), "naive": datetime(2026, 1, 1), "big": 1e300, "set": {1}}  # noqa: DTZ001  as users give it

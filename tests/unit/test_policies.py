@@ -109,14 +109,18 @@ def test_a_time_is_a_positive_number_of_days_or_never(days: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[do not record]", "x [Do Not Record] y", "[do-not-record] that", "[OFF THE RECORD]", "a\n[off-the-record]\n"]
-)
+    "text",
+    ["[do not record]", "x [Do Not Record] y", "[do-not-record] that", "[OFF THE RECORD]", "a\n[off-the-record]\n", "[do not\nrecord]",
+     "[do\r\n  not\trecord]", "[do\u00a0not\u2003record]", "[off\nthe record]", "[ do not record\n]"],
+)  # fmt: skip
 def test_a_marker_anywhere_in_what_a_user_says_marks_the_turn(text: str) -> None:
     assert is_marked(Turn(messages=(Message(role="user", content=text),)))
     assert is_marked(Turn(messages=(Message(role="system", content="x"), Message(role="user", content_summary=text))))
 
 
-@pytest.mark.parametrize("text", ["do not record", "[do not. record]", "[don't record]", "[do not record", "(do not record)", ""])
+@pytest.mark.parametrize(
+    "text", ["do not record", "[do not. record]", "[donot record]", "[don't record]", "[do not record", "(do not record)", ""]
+)
 def test_only_the_marker_is_one(text: str) -> None:
     assert not is_marked(Turn(messages=(Message(role="user", content=text),)))
 

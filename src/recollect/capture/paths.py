@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -23,13 +24,18 @@ _GENERATED = re.compile(
 )
 _GIT_FILE_BYTES_MAX = 4_096
 _COMMON_DIR_DEPTH = 2  # <repository>/.git/worktrees/<name>
+_WORKTREES_MAX = 100
 
 
 class Place(msgspec.Struct, frozen=True):
-    """The directories that paths of one conversation are read against; all absolute, or None when unknown."""
+    """The directories that paths of one conversation are read against; all absolute, or None when unknown.
+
+    A path in a linked worktree is one of the project, too: one file has one path, whichever worktree it is changed in.
+    """
 
     root: str | None = None
     cwd: str | None = None
+    worktrees: tuple[str, ...] = ()
 
     def locate(self, path: str) -> str:
         """Return a path relative to the project's root, or absolute when it lies outside."""
@@ -45,10 +51,20 @@ class Place(msgspec.Struct, frozen=True):
                 return os.path.normpath(text)
             text = f"{base}/{text}"
         text = os.path.normpath(text)
-        for known in (self.root, self.cwd if self.root is None else None):
-            if known is not None and (text == known or text.startswith(known.rstrip("/") + "/")):
-                return os.path.relpath(text, known)
-        return text
+        trees = (*self.worktrees, *[known for known in (self.root or self.cwd,) if known is not None])
+        within = [tree for tree in trees if text == tree or text.startswith(tree.rstrip("/") + "/")]
+        tree = max(within, key=len) if within else _linked(text, trees)
+        return text if tree is None else os.path.relpath(text, tree)
+
+
+def _linked(path: str, trees: tuple[str, ...]) -> str | None:
+    """Return the folder of an absolute path that is, symlinks resolved, one of some; looks where links lead, and reads no file."""
+    if not trees or not path.startswith("/"):
+        return None
+    try:
+        return next((str(one) for one in (Path(path), *Path(path).parents) if os.path.realpath(one) in trees), None)
+    except (OSError, ValueError):  # a path that no system could have
+        return None
 
 
 def place_of(cwd: str | None) -> Place:
@@ -60,21 +76,49 @@ def place_of(cwd: str | None) -> Place:
     except (RuntimeError, OSError, ValueError) as error:
         msg = f"{cwd[:60]!r} is no directory: {error}"
         raise InputError(msg) from error
-    return Place(root=repository_root(resolved), cwd=resolved)
+    tree, root = _repository(resolved)
+    return Place(root=root, cwd=resolved, worktrees=_worktrees(root, tree))
+
+
+def place_of_root(root: str) -> Place:
+    """Return the place of a project by the root it is known by, whatever lies around it now."""
+    return Place(root=root, cwd=root, worktrees=_worktrees(root, root))
 
 
 def repository_root(directory: str) -> str:
     """Return the root of the repository a directory belongs to, one for all its worktrees; else the directory itself."""
+    return _repository(directory)[1]
+
+
+def _repository(directory: str) -> tuple[str, str]:
+    """Return the worktree a directory belongs to, and the root of its repository; the directory itself where there is none."""
     for folder in (Path(directory), *Path(directory).parents):
         marker = folder / ".git"
         try:
             if marker.is_dir():
-                return str(folder)
+                return str(folder), str(folder)
             if marker.is_file():
-                return _main_worktree(folder, marker.read_text(errors="replace")[:_GIT_FILE_BYTES_MAX])
+                return str(folder), _main_worktree(folder, _pointer(marker))
         except OSError:
             break
-    return directory
+    return directory, directory
+
+
+def _worktrees(root: str, own: str) -> tuple[str, ...]:
+    """Return the linked worktrees of a repository: the one at hand, and those that git keeps a folder each of."""
+    git_dir = Path(root, ".git")
+    try:
+        kept = (git_dir if git_dir.is_dir() else Path(root)).glob("worktrees/*/gitdir")  # a bare repository is its own folder of git
+        named = [os.path.realpath(one.parent / _pointer(one).strip()) for one in islice(kept, _WORKTREES_MAX)]
+    except (OSError, ValueError):
+        named = []
+    return tuple(sorted({own, *(one.removesuffix("/.git") for one in named if one.endswith("/.git"))} - {root, ""}))
+
+
+def _pointer(file: Path) -> str:
+    """Return what a file of git says that holds nothing but a path."""
+    with file.open(errors="replace") as opened:
+        return opened.read(_GIT_FILE_BYTES_MAX)
 
 
 def _main_worktree(folder: Path, pointer: str) -> str:

@@ -6,10 +6,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect.capture.paths import place_of
+from recollect.capture.paths import Place, place_of, place_of_root
 from recollect.checks import checked_count, checked_number, checked_plain, checked_time
 from recollect.errors import InputError, NotFoundError
 from recollect.halves.core import Core
+from recollect.limits import PATH_CHARS_MAX
 from recollect.store.traced import TraceScope
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ class Audited(Core):
         where = await self._trace_scope(project, cwd, days, since, until)
         name, known = await self._named(where, path)
         if line is not None:
-            checked_count("line", line)
-            given = line_text if line_text is not None else _line_of(name, line, known)  # an empty one says: read no file
+            checked_count("line", line, count_min=1)
+            given = line_text if line_text is not None else _line_of(path, line, known)  # an empty one says: read no file
             line_text = given and self._clean(given)  # what was recorded is clean, and only alike compares with alike
         count = checked_count("limit", limit)
         return await why(self.store, self.workspace, where, name, line=line, line_text=line_text, limit=count)
@@ -157,7 +158,11 @@ class Audited(Core):
     async def _named(self, where: TraceScope, path: str) -> tuple[str, list[Project]]:
         """Return a path as it is kept, and the projects it may be of."""
         known = [one for one in await self.store.conversations.projects(self.workspace) if one.id in (where.project_ids or ())]
-        return _kept(checked_plain("path", path) or "", known), known
+        name = _kept(checked_plain("path", path) or "", known)
+        if not name:
+            msg = f"path is one of 1 to {PATH_CHARS_MAX} characters, not {str(path)[:60]!r}"
+            raise InputError(msg)
+        return name, known
 
     async def _project_here(self) -> tuple[str, ...]:
         """Return the project of the current directory, or the only one there is."""
@@ -180,10 +185,10 @@ class Audited(Core):
 
 
 def _kept(path: str, projects: list[Project]) -> str:
-    """Return a path as it is kept: relative to the root of its project."""
-    for root in (project.root for project in projects if project.root is not None):
-        path = path.removeprefix(root.rstrip("/") + "/")
-    return path.removeprefix("./")
+    """Return a path as it is kept: relative to the root of its project, in whichever of its worktrees it lies."""
+    places = [place_of_root(project.root) for project in projects if project.root is not None]
+    located = [place.locate(path) for place in places or [Place()]]
+    return next((one for one in located if not one.startswith("/")), located[0])
 
 
 def _line_of(path: str, line: int, projects: list[Project]) -> str | None:

@@ -260,11 +260,15 @@ class Owners(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HashRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The hashes kept for a message, call, result, context file or change; none of either is known where nobody told the content."""
+    """The hashes kept for a message, call, result, context file or change; none of either is known where nobody told the content.
+
+    Of a message that is not `whole`, the first may be that of its summary, where the sender gave one of another kind.
+    """
 
     kind: str
     content_hash: str | None
     source_hash: str | None = None
+    whole: bool = True
 
 
 # What passes between the facets and a backend

@@ -100,6 +100,10 @@ class TraceRows(Protocol):
         """Return the paths that are kept as this one, or else those that end with it."""
         ...
 
+    async def renamed(self, where: TraceScope, beginnings: list[str]) -> list[str]:
+        """Return the paths that renames gave whose summaries begin like one of these, whenever that was."""
+        ...
+
     async def changes(
         self, where: TraceScope, paths: list[str] | None, limit: int, conversation_id: str | None = None
     ) -> list[PlacedChange]:
@@ -114,8 +118,8 @@ class TraceRows(Protocol):
         """Return the turns of requests, each with its request, by request, conversation and index."""
         ...
 
-    async def given(self, where: TraceScope, paths: list[str], limit: int) -> list[tuple[str, str | None]]:
-        """Return the turns that had a file as context, each with its request, newest first."""
+    async def given(self, where: TraceScope, paths: list[str], limit: int) -> list[tuple[str, str, str | None]]:
+        """Return the files that turns had as context, each with the turn and its request, newest first."""
         ...
 
     async def context_uses(self, where: TraceScope, paths: list[str] | None) -> list[ContextUse]:

@@ -23,6 +23,10 @@ class Tracing:
         """Return the paths that are kept as this one, or else those that end with it."""
         return await self._engine.read(workspace, lambda transaction: transaction.trace.paths(where, path))
 
+    async def renamed(self, workspace: str, where: TraceScope, beginnings: list[str]) -> list[str]:
+        """Return the paths that renames gave whose summaries begin like one of these, whenever that was."""
+        return await self._engine.read(workspace, lambda transaction: transaction.trace.renamed(where, beginnings))
+
     async def changes(self, workspace: str, where: TraceScope, paths: list[str] | None, limit: int) -> list[PlacedChange]:
         """Return changes of files, or of all, newest first."""
         return by_index(await self._engine.read(workspace, lambda transaction: transaction.trace.changes(where, paths, limit)))
@@ -31,8 +35,11 @@ class Tracing:
         """Return the turns of requests, each with its request, by request, conversation and index."""
         return await self._engine.read(workspace, lambda transaction: transaction.trace.requests(where, request_ids))
 
-    async def followed(self, workspace: str, where: TraceScope, paths: list[str], limit: int) -> list[PlacedChange]:
-        """Return the changes made in requests that had a file as context, newest first; a request counts with all its turns."""
+    async def followed(self, workspace: str, where: TraceScope, paths: list[str], limit: int) -> dict[str, list[PlacedChange]]:
+        """Return, of each file, the changes made in requests that had it as context, newest first, up to a limit each.
+
+        A request counts with all its turns.
+        """
         return await self._engine.read(workspace, lambda transaction: _followed(transaction, where, paths, limit))
 
     async def context_uses(self, workspace: str, where: TraceScope, paths: list[str]) -> list[ContextUse]:
@@ -67,11 +74,22 @@ def by_index(changes: list[PlacedChange]) -> list[PlacedChange]:
 _CHANGES_MAX = 100_000
 
 
-async def _followed(transaction: Transaction, where: TraceScope, paths: list[str], limit: int) -> list[PlacedChange]:
+async def _followed(transaction: Transaction, where: TraceScope, paths: list[str], limit: int) -> dict[str, list[PlacedChange]]:
     given = await transaction.trace.given(where, paths, _CHANGES_MAX)
-    requests = list(dict.fromkeys(request for _, request in given if request is not None))
-    turns = {turn for turn, _ in given} | {turn for turn, _ in await transaction.trace.requests(where, requests)}
-    return (await transaction.trace.changes_of(where, sorted(turns)))[:limit] if turns else []
+    requests = list(dict.fromkeys(request for _, _, request in given if request is not None))
+    turns: dict[str, list[str]] = {}
+    for turn, request in await transaction.trace.requests(where, requests):
+        turns.setdefault(request, []).append(turn)
+    files: dict[str, set[str]] = {}
+    for path, own, request in given:
+        for turn in (own, *(turns.get(request, ()) if request is not None else ())):
+            files.setdefault(turn, set()).add(path)
+    found: dict[str, list[PlacedChange]] = {path: [] for path in paths}
+    for change in await transaction.trace.changes_of(where, sorted(files)) if files else ():
+        for path in files[change.turn_id]:
+            if len(found[path]) < limit:
+                found[path].append(change)
+    return found
 
 
 async def _context(transaction: Transaction, where: TraceScope) -> tuple[list[ContextUse], list[SourceUse]]:

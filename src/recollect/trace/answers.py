@@ -131,7 +131,7 @@ class ToolReliability(Node, frozen=True, kw_only=True):
 
 
 class CheckpointEntry(Node, frozen=True, kw_only=True):
-    """A checkpoint in the timeline; `changes` were made after it and before the next one of its conversation.
+    """A checkpoint in the timeline; `changes` were made after it and before the next one of its folder in its conversation.
 
     `parent` is the checkpoint before it: the one its sender named, else, with `parent_inferred`, the one before it in order.
     """

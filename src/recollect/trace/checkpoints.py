@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from recollect.trace.answers import CheckpointEntry
@@ -24,32 +25,45 @@ def timeline(
 ) -> list[CheckpointEntry]:
     """Join checkpoints to those before them and to the changes after them; a checkpoint is taken before the changes of its turn.
 
-    `chain` has those outside the period too, because what a checkpoint follows does not depend on what was asked for.
+    `chain` has those outside the period too, because what a checkpoint follows does not depend on what was asked for. Each folder
+    has a chain of its own in its conversation.
     """
-    places: dict[str, list[PlacedCheckpoint]] = {}
+    places: dict[tuple[str, str | None], list[PlacedCheckpoint]] = {}
     for one in chain:
-        places.setdefault(one.conversation_id, []).append(one)
+        places.setdefault((one.conversation_id, one.checkpoint.workspace_dir), []).append(one)
     made: dict[str, list[PlacedChange]] = {}
     for change in reversed(changes):
         made.setdefault(change.conversation_id, []).append(change)
     entries: dict[str, CheckpointEntry] = {}
-    for conversation_id, own in places.items():
+    for (conversation_id, _), own in places.items():
         own.sort(key=lambda one: one.turn_index)
-        entries |= {one.checkpoint.id: _entry(place, own, made.get(conversation_id, [])) for place, one in enumerate(own)}
+        after = _after(own, made.get(conversation_id, []))
+        entries |= {one.checkpoint.id: _entry(place, own, after[place]) for place, one in enumerate(own)}
     return [entries[one.checkpoint.id] for one in found]
+
+
+def _after(own: Sequence[PlacedCheckpoint], changes: Sequence[PlacedChange]) -> list[list[PlacedChange]]:
+    """Return the changes after each checkpoint; of those in one turn with it, times decide where there are some, else its last has them."""
+    found: list[list[PlacedChange]] = [[] for _ in own]
+    turns = [one.turn_index for one in own]
+    for change in changes:
+        place = bisect_right(turns, change.turn_index) - 1
+        while place > 0 and turns[place - 1] == change.turn_index and _is_earlier(change, own[place]):
+            place -= 1
+        if place >= 0:
+            found[place].append(change)
+    return found
+
+
+def _is_earlier(change: PlacedChange, than: PlacedCheckpoint) -> bool:
+    return change.at is not None and than.checkpoint.timestamp is not None and change.at < than.checkpoint.timestamp
 
 
 def _entry(place: int, own: Sequence[PlacedCheckpoint], changes: Sequence[PlacedChange]) -> CheckpointEntry:
     one = own[place]
-    following = own[place + 1] if place + 1 < len(own) else None
     given = one.checkpoint.parent_checkpoint
     name = _name(one)
     inferred = next((_name(before) for before in reversed(own[:place]) if _name(before) != name), None)
-    since = [
-        change
-        for change in changes
-        if one.turn_index <= change.turn_index and (following is None or change.turn_index < following.turn_index)
-    ]
     return CheckpointEntry(
         checkpoint=one.checkpoint,
         conversation_id=one.conversation_id,
@@ -58,7 +72,7 @@ def _entry(place: int, own: Sequence[PlacedCheckpoint], changes: Sequence[Placed
         timestamp=one.at,
         parent=given or inferred,
         parent_inferred=given is None and inferred is not None,
-        changes=tuple(since),
+        changes=tuple(changes),
     )
 
 

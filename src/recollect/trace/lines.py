@@ -42,21 +42,30 @@ def renamed_from(change_type: str, summary: str | None) -> str | None:
     return (_AFTER_PATH.sub("", told) if told.endswith(")") else told).strip() or None
 
 
-def lineage(changes: Iterable[PlacedChange], paths: Iterable[str]) -> list[PlacedChange]:
-    """Return, of changes from the newest on, those of files that now have these paths: before a rename under the name it had.
+def lineage(changes: Iterable[PlacedChange], path: str) -> list[PlacedChange]:
+    """Return, of changes from the newest on, those of the file that has this path: before a rename under the name it had.
 
-    What happened to another file of the same name, after a rename took the name away or before one brought it, is left out.
+    What happened to another file of the same name, after a rename took the name away or before one brought it, is left out. Where
+    no file has the path any more, it is the one that had it last, from the rename on that took the name away.
     """
-    names = set(paths)
+    name = path
     kept: list[PlacedChange] = []
     for one in changes:
-        if one.file_path not in names:
-            continue
-        kept.append(one)
         before = renamed_from(one.change_type, one.change_summary)
-        if before is not None:
-            names = (names - {one.file_path}) | {before}
+        if one.file_path == name:
+            kept.append(one)
+            name = before or name
+        elif before == name and not kept:
+            kept.append(one)
+        elif before == name and not _is_same_rename(one, kept[-1]):
+            break  # the name was another file's before
     return kept
+
+
+def _is_same_rename(one: PlacedChange, newer: PlacedChange) -> bool:
+    """Tell whether a rename was recorded twice."""
+    alike = [(change.file_path, renamed_from(change.change_type, change.change_summary)) for change in (one, newer)]
+    return alike[0] == alike[1]
 
 
 def by_content(changes: Sequence[CodeChange], text: str) -> list[int]:

@@ -8,6 +8,8 @@ from recollect.trace.answers import ContextUsage, FileUsage, SourceUsage
 from recollect.trace.why import ambiguous
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from recollect.store import Store
     from recollect.store.traced import ContextUse, PlacedChange, TraceScope
 
@@ -24,7 +26,7 @@ async def file_usage(store: Store, workspace: str, where: TraceScope, path: str)
         return None
     if len(uses) > 1:
         raise ambiguous(path, [one.path for one in uses])
-    return _usage(uses[0], tuple(await store.trace.followed(workspace, where, [uses[0].path], _FOLLOWED_MAX)))
+    return _usage(uses[0], await store.trace.followed(workspace, where, [uses[0].path], _FOLLOWED_MAX))
 
 
 async def context_usage(store: Store, workspace: str, where: TraceScope, limit: int) -> ContextUsage:
@@ -38,18 +40,20 @@ async def context_usage(store: Store, workspace: str, where: TraceScope, limit: 
         for one in served
     ]
     sources.sort(key=lambda one: (one.average_usefulness is None, -(one.average_usefulness or 0.0), -one.count, one.source))
+    listed = sorted({one.path for some in (uses, useful, never) for one in some[:limit]})
+    followed = await store.trace.followed(workspace, where, listed, _FOLLOWED_MAX) if listed else {}
     return ContextUsage(
-        most_used=tuple(_usage(one) for one in uses[:limit]),
-        most_useful=tuple(_usage(one) for one in useful[:limit]),
-        never_useful=tuple(_usage(one) for one in never[:limit]),
+        most_used=tuple(_usage(one, followed) for one in uses[:limit]),
+        most_useful=tuple(_usage(one, followed) for one in useful[:limit]),
+        never_useful=tuple(_usage(one, followed) for one in never[:limit]),
         sources=tuple(sources),
     )
 
 
-def _usage(use: ContextUse, followed: tuple[PlacedChange, ...] = ()) -> FileUsage:
+def _usage(use: ContextUse, followed: Mapping[str, Sequence[PlacedChange]]) -> FileUsage:
     return FileUsage(
         path=use.path, count=use.count, average_usefulness=_rounded(use.average_usefulness), sources=use.sources,
-        last_used_at=use.last_used_at, followed_by_changes=followed,
+        last_used_at=use.last_used_at, followed_by_changes=tuple(followed[use.path]),
     )  # fmt: skip
 
 

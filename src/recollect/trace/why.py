@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import InputError
 from recollect.store.traced import TraceScope
 from recollect.trace.answers import Reason, Why
-from recollect.trace.lines import by_content, by_range, lineage, renamed_from
+from recollect.trace.lines import RENAMED, by_content, by_range, lineage, renamed_from
 from recollect.trace.making import maker
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from recollect.store import Store
     from recollect.store.traced import PlacedChange
 
-_CHANGES_MAX = 1_000
+_CHANGES_MAX = 10_000
 _RENAMES_MAX = 20
 _NAMED_MAX = 8
 
@@ -26,8 +26,7 @@ async def why(
     store: Store, workspace: str, where: TraceScope, path: str, *, line: int | None = None, line_text: str | None = None, limit: int = 10
 ) -> Why:
     """Return the changes that made a file, or a line of it, what it is, newest first."""
-    placed = await _changes(store, workspace, where, path)
-    shown = placed[0].file_path if placed else path
+    shown, placed = await _changes(store, workspace, where, path)
     if line is None:
         return Why(path=shown, changes=await _reasons(store, workspace, where, placed[:limit]))
     turns = {turn.id: turn for turn in await store.turns.by_id(workspace, list(dict.fromkeys(one.turn_id for one in placed)))}
@@ -40,23 +39,44 @@ async def why(
     return Why(path=shown, line=line, line_text=line_text or None, found_by=found_by if found else None, changes=reasons)
 
 
-async def _changes(store: Store, workspace: str, where: TraceScope, path: str) -> list[PlacedChange]:
-    """Return the changes of a path, newest first, and before a rename those of the name it had."""
-    names = await store.trace.paths(workspace, where, path)
+async def _changes(store: Store, workspace: str, where: TraceScope, path: str) -> tuple[str, list[PlacedChange]]:
+    """Return the file that is meant, and its changes in a period, newest first, through all the names it had at any time."""
+    whole = TraceScope(project_ids=where.project_ids)
+    names = await store.trace.paths(workspace, whole, path) or [path]
     known = set(names)
     page: list[PlacedChange] = []
     for _ in range(_RENAMES_MAX):
-        page = await store.trace.changes(workspace, where, sorted(known), _CHANGES_MAX) if known else []
+        page = await store.trace.changes(workspace, whole, sorted(known), _CHANGES_MAX)
         older = {name for one in page if (name := renamed_from(one.change_type, one.change_summary)) is not None} - known
         if not older:
             break
         known |= older
-    found = lineage(page, names)
-    left = {renamed_from(one.change_type, one.change_summary) for one in found}
-    meant = sorted({one.file_path for one in found if one.file_path in names} - left)
+    later = set(await store.trace.renamed(workspace, whole, [RENAMED + name for name in sorted(known)])) - known
+    if later:
+        known |= later
+        page = await store.trace.changes(workspace, whole, sorted(known), _CHANGES_MAX)
+    if where == whole:
+        return _meant(path, names, page, page)
+    asked = await store.trace.changes(workspace, where, sorted(known), _CHANGES_MAX)
+    shown, found = _meant(path, names, page, asked)
+    if found or not asked or where.until is None:
+        return shown, found
+    by_then = TraceScope(project_ids=where.project_ids, until=where.until)  # another file had the name when the period ended
+    return _meant(path, names, await store.trace.changes(workspace, by_then, sorted(known), _CHANGES_MAX), asked)
+
+
+def _meant(path: str, names: Sequence[str], page: Sequence[PlacedChange], asked: Sequence[PlacedChange]) -> tuple[str, list[PlacedChange]]:
+    """Return the one file, of those that end alike, of which there are changes, and those that are asked for."""
+    inside = {one.id for one in asked}
+    found: dict[str, list[PlacedChange]] = {}
+    for name in names:
+        own = lineage(page, name)
+        is_another = bool(own) and own[0].file_path != name and own[0].file_path in names  # it is told under the name it got
+        found[name] = [] if is_another else [one for one in own if one.id in inside]
+    meant = [name for name in names if found[name]]
     if len(meant) > 1:
         raise ambiguous(path, meant)
-    return found
+    return (meant[0], found[meant[0]]) if meant else (path, [])
 
 
 def ambiguous(path: str, meant: Sequence[str]) -> InputError:

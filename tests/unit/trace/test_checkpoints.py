@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from recollect.model import Checkpoint
 from recollect.store.traced import PlacedChange, PlacedCheckpoint
@@ -12,18 +12,28 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
 def saved(
-    name: str | None, turn: int, *, conversation: str = "c", parent: str | None = None, commit: str | None = None
+    name: str | None,
+    turn: int,
+    *,
+    conversation: str = "c",
+    parent: str | None = None,
+    commit: str | None = None,
+    folder: str | None = None,
+    minute: int | None = None,
 ) -> PlacedCheckpoint:
-    checkpoint = Checkpoint(id=f"{conversation}-{name or commit}-{turn}", checkpoint_id=name, git_hash=commit, parent_checkpoint=parent)
+    checkpoint = Checkpoint(
+        id=f"{conversation}-{name or commit}-{turn}", checkpoint_id=name, git_hash=commit, parent_checkpoint=parent, workspace_dir=folder,
+        timestamp=None if minute is None else NOON + timedelta(minutes=minute),
+    )  # fmt: skip
     return PlacedCheckpoint(
         checkpoint=checkpoint, conversation_id=conversation, turn_id=f"t{turn}", turn_index=turn, request_id=None, at=NOON
     )
 
 
-def changed(name: str, turn: int, conversation: str = "c") -> PlacedChange:
+def changed(name: str, turn: int, conversation: str = "c", minute: int = 0) -> PlacedChange:
     return PlacedChange(
         id=name, file_path=name, change_type="updated", change_summary=None, lines_added=1, lines_removed=0, turn_id=f"t{turn}",
-        conversation_id=conversation, turn_index=turn, request_id=None, at=NOON,
+        conversation_id=conversation, turn_index=turn, request_id=None, at=NOON + timedelta(minutes=minute),
     )  # fmt: skip
 
 
@@ -75,6 +85,22 @@ def test_of_two_checkpoints_in_a_turn_the_second_has_its_changes() -> None:
     found = [saved("a", 1), saved("b", 1)]
     told = timeline(found, found, [changed("one", 1)])
     assert [(one.parent, len(one.changes)) for one in told] == [(None, 0), ("a", 1)]
+
+
+def test_within_a_turn_times_tell_which_checkpoint_a_change_came_after() -> None:
+    found = [saved("a", 0, minute=9), saved("b", 1, minute=5), saved("c", 1, minute=7), saved("d", 2, minute=1)]
+    newest_first = [changed("2", 2, minute=0), changed("1 after", 1, minute=8), changed("1 with", 1, minute=7),
+                    changed("1 between", 1, minute=6), changed("1 early", 1, minute=0), changed("0", 0, minute=0)]  # fmt: skip
+    told = [[change.id for change in one.changes] for one in timeline(found, found, newest_first)]
+    assert told == [["0"], ["1 early", "1 between"], ["1 with", "1 after"], ["2"]], "between turns their order decides"
+
+
+def test_each_folder_has_a_chain_of_its_own_and_those_without_one_too() -> None:
+    places = [("1a", 0, "/w1"), ("2a", 0, "/w2"), ("na", 0, None), ("1b", 2, "/w1"), ("2b", 3, "/w2"), ("nb", 4, None)]
+    found = [saved(name, turn, folder=folder) for name, turn, folder in places]
+    told = timeline(found, found, [changed(f"{n}.py", n) for n in (3, 2, 1, 0)])
+    assert [(one.parent, len(one.changes)) for one in told] == [(None, 2), (None, 3), (None, 4), ("1a", 2), ("2a", 1), ("na", 0)]
+    assert parents(found[0], saved("2b", 1, folder="/w2", parent="1a")) == [(None, False), ("1a", False)], "who told it knows"
 
 
 def test_what_a_checkpoint_follows_does_not_depend_on_the_period_asked_for() -> None:

@@ -69,23 +69,45 @@ def test_a_rename_says_the_path_from_before(kind: str, summary: str | None, path
 
 def test_a_file_is_followed_under_the_name_it_had_before_its_rename() -> None:
     changes = [placed("3", "b.py"), placed("2", "b.py", "renamed from a.py"), placed("1", "a.py")]
-    assert names(lineage(changes, ["b.py"])) == ["3", "2", "1"]
+    assert names(lineage(changes, "b.py")) == ["3", "2", "1"]
 
 
 def test_another_file_that_takes_the_old_name_is_not_followed() -> None:
     changes = [placed("3", "a.py"), placed("2", "b.py", "renamed from a.py"), placed("1", "a.py")]
-    assert names(lineage(changes, ["b.py"])) == ["2", "1"]
+    assert names(lineage(changes, "b.py")) == ["2", "1"]
 
 
 def test_another_file_that_had_the_new_name_before_is_not_followed() -> None:
     changes = [placed("3", "b.py", "renamed from a.py"), placed("2", "a.py"), placed("1", "b.py")]
-    assert names(lineage(changes, ["b.py"])) == ["3", "2"]
+    assert names(lineage(changes, "b.py")) == ["3", "2"]
 
 
 def test_a_file_that_is_renamed_there_and_back_is_followed_in_order() -> None:
     changes = [placed("5", "a.py"), placed("4", "a.py", "renamed from b.py"), placed("3", "b.py"),
                placed("2", "b.py", "renamed from a.py"), placed("1", "a.py")]  # fmt: skip
-    assert names(lineage(changes, ["a.py"])) == ["5", "4", "3", "2", "1"]
+    assert names(lineage(changes, "a.py")) == ["5", "4", "3", "2", "1"]
+
+
+def test_a_new_file_of_a_name_that_a_rename_took_away_has_its_own_changes_alone() -> None:
+    changes = [placed("5", "c.py", "renamed from b.py"), placed("4", "a.py"), placed("3", "a.py"), placed("2", "b.py", "renamed from a.py"),
+               placed("1", "a.py")]  # fmt: skip
+    assert names(lineage(changes, "a.py")) == ["4", "3"]
+    assert names(lineage(changes, "c.py")) == ["5", "2", "1"]
+
+
+def test_a_name_that_was_renamed_away_tells_the_rename_and_what_the_file_was_before() -> None:
+    changes = [placed("5", "c.py", "renamed from a.py"), placed("4", "a.py"), placed("3", "b.py"), placed("2", "b.py", "renamed from a.py"),
+               placed("1", "a.py")]  # fmt: skip
+    assert names(lineage(changes, "a.py")) == ["5", "4"]
+    assert names(lineage(changes, "b.py")) == ["3", "2", "1"]
+    assert names(lineage(changes[-2:], "a.py")) == ["2", "1"]
+    assert names(lineage(changes[3:4], "a.py")) == ["2"]
+
+
+def test_a_rename_that_was_recorded_twice_is_one() -> None:
+    changes = [placed("3", "b.py", "renamed from a.py (+0)"), placed("2", "b.py", "renamed from a.py"), placed("1", "a.py")]
+    assert names(lineage(changes, "b.py")) == ["3", "1"]
+    assert names(lineage(changes, "a.py")) == ["3", "1"]
 
 
 def test_a_line_is_found_by_its_words_whatever_its_spaces() -> None:

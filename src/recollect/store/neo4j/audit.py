@@ -84,26 +84,27 @@ class Neo4jAudit:
             """
             CALL () {
                 MATCH (n:Message {workspace: $workspace, uuid: $id})
-                RETURN 'message' AS kind, n.content_hash AS own, n.source_hash AS given, 0 AS place
+                RETURN 'message' AS kind, n.content_hash AS own, n.source_hash AS given, 0 AS place, n.content IS NOT NULL AS whole
                 UNION ALL MATCH (:Turn {workspace: $workspace, uuid: $id})-[:CONTAINS_MESSAGE]->(n)
-                RETURN 'message' AS kind, n.content_hash AS own, n.source_hash AS given, n.sequence AS place
+                RETURN 'message' AS kind, n.content_hash AS own, n.source_hash AS given, n.sequence AS place,
+                    n.content IS NOT NULL AS whole
                 UNION ALL MATCH (n:ToolResult {workspace: $workspace, uuid: $id})
-                RETURN 'tool_result' AS kind, n.content_hash AS own, n.source_hash AS given, 0 AS place
+                RETURN 'tool_result' AS kind, n.content_hash AS own, n.source_hash AS given, 0 AS place, true AS whole
                 UNION ALL MATCH (n:ToolCall {workspace: $workspace, uuid: $id})
-                RETURN 'tool_call' AS kind, n.arguments_hash AS own, n.source_hash AS given, 0 AS place
+                RETURN 'tool_call' AS kind, n.arguments_hash AS own, n.source_hash AS given, 0 AS place, true AS whole
                 UNION ALL MATCH (c:ToolCall {workspace: $workspace, uuid: $id}) OPTIONAL MATCH (c)-[:PRODUCED_RESULT]->(n)
-                RETURN 'tool_result' AS kind, n.content_hash AS own, n.source_hash AS given, 1 AS place
+                RETURN 'tool_result' AS kind, n.content_hash AS own, n.source_hash AS given, 1 AS place, true AS whole
                 UNION ALL MATCH (n:ContextFile {workspace: $workspace, uuid: $id})
-                RETURN 'context_file' AS kind, n.content_hash AS own, n.content_hash AS given, 0 AS place
+                RETURN 'context_file' AS kind, n.content_hash AS own, n.content_hash AS given, 0 AS place, true AS whole
                 UNION ALL MATCH (n:CodeChange {workspace: $workspace, uuid: $id})
-                RETURN 'code_change' AS kind, n.code_after_hash AS own, n.code_after_hash AS given, 0 AS place
+                RETURN 'code_change' AS kind, n.code_after_hash AS own, n.code_after_hash AS given, 0 AS place, true AS whole
             }
-            RETURN kind, own, given ORDER BY place
+            RETURN kind, own, given, whole ORDER BY place
             """,
             workspace=self._workspace,
             id=record_id,
         )
-        return [HashRecord(kind=row[0], content_hash=row[1], source_hash=row[2]) for row in rows]
+        return [HashRecord(kind=row[0], content_hash=row[1], source_hash=row[2], whole=row[3]) for row in rows]
 
     async def conversations(self) -> list[RecordKey]:
         """Return every conversation to be checked."""

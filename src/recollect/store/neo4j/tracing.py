@@ -60,6 +60,20 @@ class Neo4jTrace:
         )
         return [row[0] for row in rows if row[1]] or [row[0] for row in rows]
 
+    async def renamed(self, where: TraceScope, beginnings: list[str]) -> list[str]:
+        """Return the paths that renames gave whose summaries begin like one of these, whenever that was."""
+        rows = await self._rows(
+            """
+            MATCH (f:CodeFile) WHERE f.workspace = $workspace AND ($project_ids IS NULL OR f.project_id IN $project_ids)
+            MATCH (x:CodeChange {change_type: 'renamed'})-[:CHANGES]->(f)
+            WHERE any(beginning IN $beginnings WHERE x.change_summary STARTS WITH beginning)
+            RETURN DISTINCT f.file_path AS path ORDER BY path
+            """,
+            where,
+            beginnings=beginnings,
+        )
+        return [row[0] for row in rows]
+
     async def changes(
         self, where: TraceScope, paths: list[str] | None, limit: int, conversation_id: str | None = None
     ) -> list[PlacedChange]:
@@ -103,8 +117,8 @@ class Neo4jTrace:
         )
         return [(row[0], row[1]) for row in rows]
 
-    async def given(self, where: TraceScope, paths: list[str], limit: int) -> list[tuple[str, str | None]]:
-        """Return the turns that had a file as context, each with its request, newest first."""
+    async def given(self, where: TraceScope, paths: list[str], limit: int) -> list[tuple[str, str, str | None]]:
+        """Return the files that turns had as context, each with the turn and its request, newest first."""
         rows = await self._rows(
             """
             MATCH (x:ContextFile) WHERE x.workspace = $workspace AND ($project_ids IS NULL OR x.project_id IN $project_ids)
@@ -113,14 +127,14 @@ class Neo4jTrace:
             """
             + _IN_SCOPE
             + """
-            WITH DISTINCT t, coalesce(t.ended_at, t.started_at) AS at
-            RETURN t.uuid, t.request_id ORDER BY at DESC, t.uuid LIMIT $limit
+            WITH DISTINCT x.file_path AS path, t, coalesce(t.ended_at, t.started_at) AS at
+            RETURN path, t.uuid, t.request_id ORDER BY at DESC, t.uuid LIMIT $limit
             """,
             where,
             paths=paths,
             limit=limit,
         )
-        return [(row[0], row[1]) for row in rows]
+        return [(row[0], row[1], row[2]) for row in rows]
 
     async def context_uses(self, where: TraceScope, paths: list[str] | None) -> list[ContextUse]:
         """Return how files were used as context, the most used first."""

@@ -132,7 +132,8 @@ FOLLOW: LiteralString = """
     CALL (x) {
         MATCH (t:Turn)-[:HAS_CHECKPOINT]->(x) WHERE x.parent_checkpoint IS NULL
         MATCH (earlier:Turn {workspace: $workspace, conversation_id: t.conversation_id})-[:HAS_CHECKPOINT]->(before:Checkpoint)
-        WHERE earlier.index < t.index OR (earlier.index = t.index AND before.order < x.order)
+        WHERE (earlier.index < t.index OR (earlier.index = t.index AND before.order < x.order))
+            AND (before.workspace_dir = x.workspace_dir OR (before.workspace_dir IS NULL AND x.workspace_dir IS NULL))
         WITH before ORDER BY earlier.index DESC, before.order DESC LIMIT 1
         MERGE (x)-[:FOLLOWS]->(before)
     }

@@ -93,25 +93,25 @@ class SqliteAudit:
         """Return the hashes kept for a record; for a turn those of its messages, for a call those of its arguments and its result."""
         rows = self._connection.rows(
             """
-            with found (kind, content_hash, source_hash, turn_pk, place) as materialized (
-                select 'message', content_hash, source_hash, turn_pk, sequence from message where uuid = ?2
-                union all select 'message', m.content_hash, m.source_hash, m.turn_pk, m.sequence
+            with found (kind, content_hash, source_hash, turn_pk, place, whole) as materialized (
+                select 'message', content_hash, source_hash, turn_pk, sequence, content is not null from message where uuid = ?2
+                union all select 'message', m.content_hash, m.source_hash, m.turn_pk, m.sequence, m.content is not null
                     from turn join message m on m.turn_pk = turn.pk where turn.uuid = ?2
-                union all select 'tool_call', arguments_hash, source_hash, turn_pk, 0 from tool_call where uuid = ?2
-                union all select 'tool_result', r.content_hash, r.source_hash, c.turn_pk, 1
+                union all select 'tool_call', arguments_hash, source_hash, turn_pk, 0, 1 from tool_call where uuid = ?2
+                union all select 'tool_result', r.content_hash, r.source_hash, c.turn_pk, 1, 1
                     from tool_call c left join tool_result r on r.tool_call_pk = c.pk where c.uuid = ?2
-                union all select 'tool_result', r.content_hash, r.source_hash, c.turn_pk, 1
+                union all select 'tool_result', r.content_hash, r.source_hash, c.turn_pk, 1, 1
                     from tool_result r join tool_call c on c.pk = r.tool_call_pk where r.uuid = ?2
-                union all select 'context_file', content_hash, content_hash, turn_pk, 0 from context_file where uuid = ?2
-                union all select 'code_change', code_after_hash, code_after_hash, turn_pk, 0 from code_change where uuid = ?2
+                union all select 'context_file', content_hash, content_hash, turn_pk, 0, 1 from context_file where uuid = ?2
+                union all select 'code_change', code_after_hash, code_after_hash, turn_pk, 0, 1 from code_change where uuid = ?2
             )
-            select kind, found.content_hash, source_hash from found
+            select kind, found.content_hash, source_hash, whole from found
                 cross join turn t on t.pk = found.turn_pk cross join conversation c on c.pk = t.conversation_pk
             where c.workspace_pk = (select pk from workspace where name = ?1) order by place
             """,
             (self._workspace, record_id),
         )
-        return [HashRecord(kind=row[0], content_hash=row[1], source_hash=row[2]) for row in rows]
+        return [HashRecord(kind=row[0], content_hash=row[1], source_hash=row[2], whole=bool(row[3])) for row in rows]
 
     async def conversations(self) -> list[RecordKey]:
         """Return every conversation to be checked."""

@@ -74,6 +74,21 @@ class SqliteTrace:
         )
         return [row[0] for row in rows if row[1]] or [row[0] for row in rows]
 
+    async def renamed(self, where: TraceScope, beginnings: list[str]) -> list[str]:
+        """Return the paths that renames gave whose summaries begin like one of these, whenever that was."""
+        rows = self._connection.rows(
+            """
+            select distinct f.file_path from project p cross join code_file f on f.project_pk = p.pk
+                cross join code_change x on x.code_file_pk = f.pk
+            where p.workspace_pk = (select pk from workspace where name = ?1)
+                and (?2 is null or p.uuid in (select value from json_each(?2))) and change_type = 'renamed'
+                and exists (select 1 from json_each(?3) asked where substr(change_summary, 1, length(asked.value)) = asked.value)
+            order by f.file_path
+            """,
+            (*self._scope(where)[:2], as_json(beginnings)),
+        )
+        return [row[0] for row in rows]
+
     async def changes(
         self, where: TraceScope, paths: list[str] | None, limit: int, conversation_id: str | None = None
     ) -> list[PlacedChange]:
@@ -109,10 +124,10 @@ class SqliteTrace:
         )
         return [(row[0], row[1]) for row in rows]
 
-    async def given(self, where: TraceScope, paths: list[str], limit: int) -> list[tuple[str, str | None]]:
-        """Return the turns that had a file as context, each with its request, newest first."""
+    async def given(self, where: TraceScope, paths: list[str], limit: int) -> list[tuple[str, str, str | None]]:
+        """Return the files that turns had as context, each with the turn and its request, newest first."""
         rows = self._connection.rows(
-            "select distinct t.uuid, request_id, coalesce(t.ended_at, t.started_at) as at"
+            "select distinct f.file_path, t.uuid, request_id, coalesce(t.ended_at, t.started_at) as at"
             + _FILES
             + "cross join context_file x on x.code_file_pk = f.pk"
             + _TURN_OF_X
@@ -120,7 +135,7 @@ class SqliteTrace:
             + "order by at desc, t.uuid limit ?6",
             (*self._scope(where), as_json(paths), limit),
         )
-        return [(row[0], row[1]) for row in rows]
+        return [(row[0], row[1], row[2]) for row in rows]
 
     async def context_uses(self, where: TraceScope, paths: list[str] | None) -> list[ContextUse]:
         """Return how files were used as context, the most used first."""
