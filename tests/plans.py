@@ -30,7 +30,7 @@ WHOLE = {
     "join conversation c on c.project_pk = p.pk cross join turn t on t.conversation_pk = c.pk": "the audit of whole projects in a period",
     "from conversation c cross join project p on p.pk = c.project_pk cross join turn t": "the files of a whole project, stamped by `index`",
     "substr(f.file_path, -length(?3) - 1)": "a path by its end, among the paths of a project",
-    "substr(change_summary, 1, length(asked.value)) = asked.value": "what was renamed, among the paths of a project",
+    "where x.change_type = 'renamed'": "renames, which are few and have an index of their own",
     "substr(code_file.file_path, -length(value) - 1)": "a path by its end, among the paths of a project",
     "select file_path, content_hash, line_count, embedder from code_file": "the index of a whole project",
     "select count(*) from scope where project_pk": "counts the scopes of a project",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
@@ -25,6 +26,7 @@ _GENERATED = re.compile(
 _GIT_FILE_BYTES_MAX = 4_096
 _COMMON_DIR_DEPTH = 2  # <repository>/.git/worktrees/<name>
 _WORKTREES_MAX = 100
+_FOLDERS_REMEMBERED = 4_096
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -58,11 +60,15 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def _linked(path: str, trees: tuple[str, ...]) -> str | None:
-    """Return the folder of an absolute path that is, symlinks resolved, one of some; looks where links lead, and reads no file."""
-    if not trees or not path.startswith("/"):
-        return None
+    """Return the folder of an absolute path that is, symlinks resolved, one of some."""
+    return _linked_folder(str(Path(path).parent), trees) if trees and path.startswith("/") else None
+
+
+@lru_cache(maxsize=_FOLDERS_REMEMBERED)
+def _linked_folder(folder: str, trees: tuple[str, ...]) -> str | None:
+    """Return a folder, or one above it, that is one of some; looks where links lead, once, and reads no file."""
     try:
-        return next((str(one) for one in (Path(path), *Path(path).parents) if os.path.realpath(one) in trees), None)
+        return next((str(one) for one in (Path(folder), *Path(folder).parents) if os.path.realpath(one) in trees), None)
     except (OSError, ValueError):  # a path that no system could have
         return None
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from recollect.store.traced import PlacedChange
 
 _CHANGES_MAX = 10_000
+_LOOKED_THROUGH_MAX = 1_000  # for a line, in the turns that made them
 _RENAMES_MAX = 20
 _NAMED_MAX = 8
 
@@ -29,6 +30,7 @@ async def why(
     shown, placed = await _changes(store, workspace, where, path)
     if line is None:
         return Why(path=shown, changes=await _reasons(store, workspace, where, placed[:limit]))
+    placed = placed[:_LOOKED_THROUGH_MAX]
     turns = {turn.id: turn for turn in await store.turns.by_id(workspace, list(dict.fromkeys(one.turn_id for one in placed)))}
     changes = [_change_of(turns[one.turn_id], one.id) for one in placed if one.turn_id in turns]
     kept = [one for one in placed if one.turn_id in turns]

@@ -112,6 +112,10 @@ _ANALYSING: tuple[LiteralString, ...] = (
     """,
 )
 
+_RENAMING: tuple[LiteralString, ...] = (
+    "CREATE INDEX code_change_by_type IF NOT EXISTS FOR (n:CodeChange) ON (n.workspace, n.change_type)",
+)
+
 MIGRATIONS: tuple[tuple[str, tuple[LiteralString, ...]], ...] = (
     ("the_graph", _THE_GRAPH),
     ("distilling", _DISTILLING),
@@ -120,6 +124,7 @@ MIGRATIONS: tuple[tuple[str, tuple[LiteralString, ...]], ...] = (
     ("coding", _CODING),
     ("spending", _SPENDING),
     ("analysing", _ANALYSING),
+    ("renaming", _RENAMING),
 )
 
 INDEXES = tuple(

@@ -64,10 +64,10 @@ class Neo4jTrace:
         """Return the paths that renames gave whose summaries begin like one of these, whenever that was."""
         rows = await self._rows(
             """
-            MATCH (f:CodeFile) WHERE f.workspace = $workspace AND ($project_ids IS NULL OR f.project_id IN $project_ids)
-            MATCH (x:CodeChange {change_type: 'renamed'})-[:CHANGES]->(f)
-            WHERE any(beginning IN $beginnings WHERE x.change_summary STARTS WITH beginning)
-            RETURN DISTINCT f.file_path AS path ORDER BY path
+            MATCH (x:CodeChange) WHERE x.workspace = $workspace AND x.change_type = 'renamed'
+                AND ($project_ids IS NULL OR x.project_id IN $project_ids)
+                AND any(beginning IN $beginnings WHERE x.change_summary STARTS WITH beginning)
+            RETURN DISTINCT x.file_path AS path ORDER BY path
             """,
             where,
             beginnings=beginnings,

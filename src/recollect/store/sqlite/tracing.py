@@ -78,10 +78,10 @@ class SqliteTrace:
         """Return the paths that renames gave whose summaries begin like one of these, whenever that was."""
         rows = self._connection.rows(
             """
-            select distinct f.file_path from project p cross join code_file f on f.project_pk = p.pk
-                cross join code_change x on x.code_file_pk = f.pk
-            where p.workspace_pk = (select pk from workspace where name = ?1)
-                and (?2 is null or p.uuid in (select value from json_each(?2))) and change_type = 'renamed'
+            select distinct f.file_path from code_change x cross join code_file f on f.pk = x.code_file_pk
+                cross join project p on p.pk = f.project_pk
+            where x.change_type = 'renamed' and p.workspace_pk = (select pk from workspace where name = ?1)
+                and (?2 is null or p.uuid in (select value from json_each(?2)))
                 and exists (select 1 from json_each(?3) asked where substr(change_summary, 1, length(asked.value)) = asked.value)
             order by f.file_path
             """,

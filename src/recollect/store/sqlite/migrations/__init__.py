@@ -31,6 +31,7 @@ STEPS = (
     "gathering",
     "meaning",
     "queueing",
+    "renaming",
 )
 
 
