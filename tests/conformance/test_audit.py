@@ -11,7 +11,7 @@ import pytest
 from recollect.answers import to_json
 from recollect.errors import InputError, NotFoundError
 from recollect.memory import Memory
-from recollect.store.traced import TraceScope
+from recollect.store.traced import CheckpointRows, TraceScope
 from tests import scenario
 from tests.kit import OpenMemory, said
 from tests.planted import PLANTED
@@ -395,6 +395,25 @@ async def test_changes_between_two_checkpoints_of_one_turn_are_placed_by_their_t
     assert found == [("k1", ["d.py"]), ("k2", ["e.py"])]
 
 
+async def test_the_checkpoints_of_a_branch_are_those_of_its_parent_up_to_the_fork_then_its_own(memory: Memory) -> None:
+    parent = await memory.create_conversation(project="p")
+    for n in range(3):
+        await parent.record(user=f"do {n}", checkpoints=[{"checkpoint_id": f"k{n}"}], changes=[{"file_path": f"{n}.py"}])
+    branch = await parent.branch(from_turn=0)
+    await branch.record(user="another way", changes=[{"file_path": "b1.py"}])
+    await branch.record(user="and on", checkpoints=[{"checkpoint_id": "b2"}], changes=[{"file_path": "b2.py"}])
+
+    async def told(*asked: str) -> list[tuple[str | None, str | None, list[str]]]:
+        found = await memory.checkpoints(*asked, project="p")
+        return sorted((one.checkpoint.checkpoint_id, one.parent, [change.file_path for change in one.changes]) for one in found)
+
+    own = ("b2", "k0", ["b2.py"])
+    whole = [("k0", None, ["0.py"]), ("k1", "k0", ["1.py"]), ("k2", "k1", ["2.py"])]
+    assert await told(branch.id) == [own, ("k0", None, ["0.py", "b1.py"])]
+    assert await told(parent.id) == whole
+    assert await told() == [own, *whole]
+
+
 async def test_every_question_keeps_to_its_period(shop: Memory) -> None:
     """A period has its beginning in it, and its end not; `days` count back from now, 2026-03-02 09:00."""
     newer: dict[str, Any] = {"project": "shop", **scenario.PERIOD}
@@ -465,7 +484,7 @@ async def test_no_question_leaves_its_workspace_whichever_projects_are_named(mem
         assert await trace.followed(mine, where, ["src/models.py"], 99) == {"src/models.py": []}
         assert await trace.context(mine, where) == ([], [])
         assert await trace.tools(mine, where) == ([], [], [])
-        assert await trace.checkpoints(mine, where, None) == ([], [], [])
+        assert await trace.checkpoints(mine, where, None) == CheckpointRows()
         assert len(await trace.changes(theirs.workspace, where, None, 99)) == 6, "three requests change two files each"
     with pytest.raises(NotFoundError):
         await memory.flow("req_check")

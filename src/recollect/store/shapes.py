@@ -305,6 +305,10 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None = None
     newest: bool = False
 
+    def shows(self, index: int) -> bool:
+        """Tell whether a turn of the conversation is in the range."""
+        return self.first <= index and (self.last is None or index <= self.last)
+
 
 class Count(msgspec.Struct, frozen=True, kw_only=True):
     """How much a span holds, and the numbers that follow it."""

@@ -8,6 +8,7 @@ from typing import Protocol
 import msgspec
 
 from recollect.model import Checkpoint
+from recollect.store.shapes import Span
 
 
 class TraceScope(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +92,15 @@ class PlacedCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
     turn_index: int
     request_id: str | None
     at: datetime | None
+
+
+class CheckpointRows(msgspec.Struct, frozen=True, kw_only=True):
+    """Checkpoints of a period, oldest first; all of any time; the changes of the period, and who shows which turns in each history."""
+
+    found: list[PlacedCheckpoint] = []
+    chain: list[PlacedCheckpoint] = []
+    changes: list[PlacedChange] = []
+    histories: dict[str, list[Span]] = {}
 
 
 class TraceRows(Protocol):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recollect.store.traced import TraceScope
+from recollect.store.recording import shown
+from recollect.store.shapes import Span
+from recollect.store.traced import CheckpointRows, TraceScope
 
 if TYPE_CHECKING:
     from recollect.store.protocol import Engine, Transaction
-    from recollect.store.traced import ContextUse, PlacedChange, PlacedCheckpoint, SourceUse, ToolDay, ToolError, ToolUse
+    from recollect.store.traced import ContextUse, PlacedChange, SourceUse, ToolDay, ToolError, ToolUse
 
 ERRORS_MAX = 2_000  # so many of the newest failures are looked at for what they have in common
 
@@ -54,10 +56,8 @@ class Tracing:
         """Return how tools did: in all, each day, and what the newest failures brought back."""
         return await self._engine.read(workspace, lambda transaction: _tools(transaction, where))
 
-    async def checkpoints(
-        self, workspace: str, where: TraceScope, conversation_id: str | None
-    ) -> tuple[list[PlacedCheckpoint], list[PlacedCheckpoint], list[PlacedChange]]:
-        """Return checkpoints of all conversations, or of one, oldest first; all those of any time; and the changes of the period."""
+    async def checkpoints(self, workspace: str, where: TraceScope, conversation_id: str | None) -> CheckpointRows:
+        """Return checkpoints of all conversations, or of the history of one, oldest first, with what tells them apart."""
         return await self._engine.read(workspace, lambda transaction: _checkpoints(transaction, where, conversation_id))
 
 
@@ -102,11 +102,24 @@ async def _tools(transaction: Transaction, where: TraceScope) -> tuple[list[Tool
     return await trace.tool_uses(where), await trace.tool_days(where), await trace.tool_errors(where, ERRORS_MAX)
 
 
-async def _checkpoints(
-    transaction: Transaction, where: TraceScope, conversation_id: str | None
-) -> tuple[list[PlacedCheckpoint], list[PlacedCheckpoint], list[PlacedChange]]:
-    found = await transaction.trace.checkpoints(where, conversation_id)
+async def _checkpoints(transaction: Transaction, where: TraceScope, conversation_id: str | None) -> CheckpointRows:
+    trace, always = transaction.trace, TraceScope(project_ids=where.project_ids)
+    if conversation_id is not None:
+        spans = shown(await transaction.conversations.chain(conversation_id))
+        return CheckpointRows(
+            found=[one for span in spans for one in await trace.checkpoints(where, span.conversation_id) if span.shows(one.turn_index)],
+            chain=[one for span in spans for one in await trace.checkpoints(always, span.conversation_id) if span.shows(one.turn_index)],
+            changes=[one for span in reversed(spans) for one in await trace.changes(where, None, _CHANGES_MAX, span.conversation_id)],
+            histories={conversation_id: spans},
+        )
+    found = await trace.checkpoints(where, None)
     if not found:
-        return [], [], []
-    chain = await transaction.trace.checkpoints(TraceScope(project_ids=where.project_ids), conversation_id)
-    return found, chain, await transaction.trace.changes(where, None, _CHANGES_MAX, conversation_id)
+        return CheckpointRows()
+    chain = await trace.checkpoints(always, None)
+    first: dict[str, int] = {}
+    for one in chain:
+        first[one.conversation_id] = min(one.turn_index, first.get(one.conversation_id, one.turn_index))
+    histories = {
+        own: shown(await transaction.conversations.chain(own)) if index else [Span(conversation_id=own)] for own, index in first.items()
+    }  # one that begins with a checkpoint inherits none
+    return CheckpointRows(found=found, chain=chain, changes=await trace.changes(where, None, _CHANGES_MAX), histories=histories)

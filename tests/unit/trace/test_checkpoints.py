@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from recollect.model import Checkpoint
+from recollect.store.shapes import Span
 from recollect.store.traced import PlacedChange, PlacedCheckpoint
-from recollect.trace.checkpoints import timeline
+from recollect.trace import checkpoints
+from recollect.trace.answers import CheckpointEntry
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -37,8 +39,13 @@ def changed(name: str, turn: int, conversation: str = "c", minute: int = 0) -> P
     )  # fmt: skip
 
 
+def timeline(found: list[PlacedCheckpoint], chain: list[PlacedCheckpoint], changes: list[PlacedChange]) -> list[CheckpointEntry]:
+    histories = {one.conversation_id: [Span(conversation_id=one.conversation_id)] for one in chain}
+    return checkpoints.timeline(found, chain, changes, histories)
+
+
 def parents(*found: PlacedCheckpoint) -> list[tuple[str | None, bool]]:
-    return [(one.parent, one.parent_inferred) for one in timeline(found, found, [])]
+    return [(one.parent, one.parent_inferred) for one in timeline([*found], [*found], [])]
 
 
 def test_a_checkpoint_without_a_parent_follows_the_one_before_it_in_its_conversation() -> None:
