@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from recollect.capture.changes import CHANGE_TYPES, completed, rename_summary
+from recollect.capture.changes import CHANGE_TYPES, completed, completed_by, rename_summary
 from recollect.capture.shapes import as_float, as_id, as_int, as_text
 from recollect.identity import content_hash
 from recollect.limits import NAME_CHARS_MAX, PATH_CHARS_MAX, SUMMARY_CHARS_MAX, SYMBOLS_MAX
@@ -53,6 +53,12 @@ def _usefulness(given: object, reading: Reading) -> float | None:
 
 def read_change(item: dict[str, Any], time: datetime | None, reading: Reading) -> CodeChange | None:
     """Read a change of a file; None without a path."""
+    change = told_change(item, time, reading)
+    return None if change is None else completed_by(change, None)
+
+
+def told_change(item: dict[str, Any], time: datetime | None, reading: Reading) -> CodeChange | None:
+    """Read what is told of a change, and what its diff shows; the rest is left empty, its type too. None without a path."""
     path = _path(item, reading)
     if path is None:
         return None
@@ -67,7 +73,7 @@ def read_change(item: dict[str, Any], time: datetime | None, reading: Reading) -
     kind = CHANGE_TYPES.get(told, told) or ("renamed" if before else None)
     change = CodeChange(
         file_path=path,
-        change_type=kind or "updated",
+        change_type=kind or "",
         change_summary=summary,
         git_commit=short_name(item.get("git_commit")),
         line_start=as_int(item.get("line_start")),
@@ -84,7 +90,7 @@ def read_change(item: dict[str, Any], time: datetime | None, reading: Reading) -
         diff_chunk_id=short_name(item.get("diff_chunk_id")),
         timestamp=reading.time(item.get("timestamp")) or time,
     )
-    return completed(change, reading.place, is_kind_told=kind is not None)
+    return change if diff is None else completed(change, reading.place)
 
 
 def _count(item: dict[str, Any], name: str, reading: Reading) -> int | None:

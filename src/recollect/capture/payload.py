@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import msgspec
 
 from recollect.capture.clean import Cleaner
-from recollect.capture.parts import read_change, read_checkpoint, read_context_file, short_name, snapshot_folder
+from recollect.capture.pairing import paired
+from recollect.capture.parts import read_change, read_checkpoint, read_context_file, short_name, snapshot_folder, told_change
 from recollect.capture.paths import Place, place_of
 from recollect.capture.reading import Reading
 from recollect.capture.shapes import RawCall, as_bool, as_id, as_int, as_text, read_call, read_message, token_counts
@@ -237,22 +238,21 @@ def with_parts(
 ) -> Turn:
     """Return the turn with its context files, changes and checkpoints read from clean records.
 
-    A change that is told takes the place of what was worked out from its tool call, or from another one's edit of its file;
-    a record that says from what it is `derived` was worked out before.
+    A change that is told takes the place of what was worked out from its tool call, and is completed by it (`pairing`); a record
+    that says from what it is `derived` was worked out before.
     """
     if not (context_files or changes or checkpoints):
         return turn
-    told, derived = (
-        read_parts(items, lambda item: read_change(item, time, reading), "code_changes", reading)
-        for items in ([one for one in changes if not _is_derived(one)], [one for one in changes if _is_derived(one)])
-    )
-    calls, paths = {change.tool_call_id for change in told} - {None}, {change.file_path for change in told}
-    own = tuple(change for change in (*turn.changes, *derived) if change.tool_call_id not in calls and change.file_path not in paths)
+    told = [one for one in changes if not _is_derived(one)]
+    derived = [one for one in changes if _is_derived(one)]
     return msgspec.structs.replace(
         turn,
         context_files=turn.context_files
         + read_parts(context_files, lambda item: read_context_file(item, time, reading), "context_files", reading),
-        changes=told + own,
+        changes=paired(
+            read_parts(told, lambda item: told_change(item, time, reading), "code_changes", reading),
+            (*turn.changes, *read_parts(derived, lambda item: read_change(item, time, reading), "code_changes", reading)),
+        ),
         checkpoints=turn.checkpoints + read_parts(checkpoints, lambda item: read_checkpoint(item, time, reading), "checkpoints", reading),
     )
 

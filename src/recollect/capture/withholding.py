@@ -12,7 +12,7 @@ import msgspec
 
 from recollect.capture.changes import changes_of_chunks, long_path_before
 from recollect.capture.engine import context_records
-from recollect.capture.parts import read_change
+from recollect.capture.parts import told_change
 from recollect.capture.shapes import RawCall, RawMessage, as_float, as_id, as_int, as_text, read_call, read_message
 from recollect.capture.turns import build_turns, char_count
 from recollect.identity import content_hash
@@ -170,7 +170,7 @@ def withheld_piece(piece: Piece, items: list[_Item], reading: Reading) -> list[t
     if piece == "tool-results":
         return [("tool-results", [_result_item(item, reading) for item in items])]
     if piece == "code-changes":
-        read = [(item, read_change(item, None, reading)) for item in items]
+        read = [(item, told_change(item, None, reading)) for item in items]
         return [("code-changes", [{**_ids(item, "id"), **_plain(change, reading)} for item, change in read if change is not None])]
     if piece == "context":
         return [("context", [_context_item(item) for item in context_records(items)])]

@@ -12,6 +12,7 @@ from recollect.capture.reading import Reading
 from recollect.capture.secrets import default_redactor
 from recollect.errors import InputError
 from recollect.identity import content_hash
+from recollect.model import CodeChange
 from tests.kit import START, said
 
 
@@ -75,6 +76,91 @@ def test_a_change_without_a_call_leaves_those_of_other_files() -> None:
     messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "tool_calls": [call]}]
     payload, _ = read({"messages": messages, "code_changes": [{"file_path": "b.py"}]})
     assert [change.file_path for change in payload.turns[0].changes] == ["b.py", "a.py"]
+
+
+EDIT = {"path": "src/auth.py", "old_str": "return token\n", "replacement": "if token is None:\n    return None\nreturn token\n"}
+PATCH = "*** Begin Patch\n*** Update File: y.py\n@@\n-a\n+b\n*** Update File: z.py\n@@\n-c\n+d\n*** End Patch"
+
+
+def edited(call_id: str, path: str, old: str, new: str) -> dict[str, Any]:
+    return {"id": call_id, "name": "Edit", "arguments": {"file_path": path, "old_string": old, "new_string": new}}
+
+
+def changes_of(calls: list[dict[str, Any]], told: list[dict[str, Any]], *more: dict[str, Any], **place: str) -> list[CodeChange]:
+    messages = [{"role": "user", "content": "Do it"}, {"role": "assistant", "content": "ok", "tool_calls": calls}, *more]
+    payload, notes = read({"messages": messages, "code_changes": told}, Place(**place))
+    assert notes == {}
+    return list(payload.turns[0].changes)
+
+
+def test_a_told_change_keeps_what_was_told_and_takes_the_rest_from_the_edit_of_its_call() -> None:
+    call = {"id": "t1", "tool": "update_textdoc", "arguments": EDIT}
+    told = {"file_path": "src/auth.py", "tool_call_id": "t1", "line_start": 30, "line_end": 34, "lines_added": 3, "severity": "high"}
+    (worked_out,) = changes_of([call], [])
+    (change,) = changes_of([call], [told])
+    assert (change.line_start, change.line_end, change.lines_added, change.severity) == (30, 34, 3, "high")
+    assert worked_out.diff is not None
+    assert worked_out.code_after_hash is not None
+    assert (change.diff, change.lines_removed, change.tool_call_id) == (worked_out.diff, worked_out.lines_removed, "t1")
+    assert (change.code_before_hash, change.code_after_hash) == (worked_out.code_before_hash, worked_out.code_after_hash)
+    assert change.change_summary == "edited auth.py (+3)"
+
+
+def test_a_told_change_leaves_the_edits_that_other_calls_made_in_its_file() -> None:
+    calls = [edited("t1", "x.py", "a", "b"), edited("t2", "x.py", "c", "d")]
+    one, other = changes_of(calls, [{"file_path": "x.py", "tool_call_id": "t1"}])
+    assert [(change.tool_call_id, change.diff) for change in (one, other)] == [("t1", "@@\n-a\n+b"), ("t2", "@@\n-c\n+d")]
+
+
+def test_a_told_change_leaves_the_edits_that_its_call_made_in_other_files() -> None:
+    call = {"id": "t1", "name": "apply_patch", "arguments": {"input": PATCH}}
+    one, other = changes_of([call], [{"file_path": "y.py", "tool_call_id": "t1", "change_summary": "as told"}])
+    assert [(change.file_path, change.diff) for change in (one, other)] == [("y.py", "@@\n-a\n+b"), ("z.py", "@@\n-c\n+d")]
+    assert one.change_summary == "as told"
+
+
+def test_a_change_told_without_its_call_is_that_of_the_only_call_that_edited_its_file() -> None:
+    calls = [edited("t1", "x.py", "a", "b"), edited("t2", "y.py", "c", "d")]
+    changes = changes_of(calls, [{"file_path": "x.py"}])
+    assert [(change.file_path, change.tool_call_id, change.diff) for change in changes] == [
+        ("x.py", "t1", "@@\n-a\n+b"),
+        ("y.py", "t2", "@@\n-c\n+d"),
+    ]
+
+
+@pytest.mark.parametrize("own_id", [{}, {"tool_call_id": "t1"}], ids=["of no call", "of its call"])
+def test_several_told_changes_of_one_edit_stay_as_told_and_count_once(own_id: dict[str, str]) -> None:
+    told = [{"file_path": "x.py", "line_start": n, "line_end": n, "lines_added": 1, **own_id} for n in (1, 9)]
+    changes = changes_of([edited("t1", "x.py", "a", "b")], told)
+    assert [(change.line_start, change.diff, change.tool_call_id) for change in changes] == [(1, None, "t1"), (9, None, "t1")]
+
+
+def test_the_lines_of_a_told_change_tell_which_of_several_edits_it_is() -> None:
+    chunk = {"file_name": "x.py", "file_action": "edit", "lines_remove": "a\n"}
+    chunks = [{**chunk, "line1": line, "line2": line + 1, "lines_add": f"line {line}\n"} for line in (10, 40, 80)]
+    call = {"id": "t1", "name": "update_textdoc", "arguments": {"path": "x.py"}}
+    diff = {"role": "diff", "tool_call_id": "t1", "content": chunks}
+    told = [{"file_path": "x.py", "tool_call_id": "t1", "line_start": line, "change_summary": f"told {line}"} for line in (40, 10)]
+    changes = changes_of([call], told, diff)
+    assert [(change.line_start, change.change_summary, "+line" in (change.diff or "")) for change in changes] == [
+        (40, "told 40", True),
+        (10, "told 10", True),
+        (80, "edited x.py (+1 −1)", True),
+    ]
+    (all_,) = changes_of([call], [{"file_path": "x.py", "tool_call_id": "t1", "change_summary": "all of it"}], diff)
+    assert (all_.change_summary, all_.diff) == ("all of it", None)
+
+
+def test_a_told_change_is_that_of_its_call_by_whatever_part_of_its_path_it_names_the_file() -> None:
+    (change,) = changes_of([edited("t1", "src/x.py", "a", "b")], [{"file_path": "/w/src/x.py", "tool_call_id": "t1"}])
+    assert (change.file_path, change.diff) == ("/w/src/x.py", "@@\n-a\n+b")
+
+
+def test_a_told_rename_knows_where_the_file_was_before() -> None:
+    call = {"id": "t1", "name": "mv", "arguments": {"source": "a.py", "destination": "b.py"}}
+    for beside, summary in (({"change_summary": "moved"}, "renamed from a.py (moved)"), ({}, "renamed from a.py")):
+        (change,) = changes_of([call], [{"file_path": "b.py", "change_type": "renamed", "tool_call_id": "t1", **beside}])
+        assert change.change_summary == summary
 
 
 def test_a_change_keeps_its_tool_call() -> None:

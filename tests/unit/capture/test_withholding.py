@@ -310,6 +310,20 @@ STREAMS: dict[str, Pieces] = {
         ("tool-calls", {"tool_calls": [{"id": "t1", "name": "update_textdoc", "arguments": json.dumps(EDIT)}]}),
         ("code-changes", {"code_changes": [{"file_path": "src/a.py", "lines_added": 9}, {"file_path": "src/b.py"}]}),
     ],
+    "an edit, and the lines and kind of it that are told": [
+        ("code-changes", {"code_changes": [{"file_path": "src/a.py", "tool_call_id": "t1", "line_start": 30, "change_type": "modified"}]}),
+        ("tool-calls", {"tool_calls": [{"id": "t1", "name": "update_textdoc", "arguments": json.dumps(EDIT)}]}),
+    ],
+    "two edits of a file, of which one is told": [
+        ("tool-calls", {"tool_calls": [
+            {"id": "t1", "name": "update_textdoc", "arguments": json.dumps(EDIT)},
+            {"id": "t2", "name": "update_textdoc", "arguments": {**EDIT, "old_str": "z = 1"}}]}),
+        ("code-changes", {"code_changes": [{"file_path": "src/a.py", "tool_call_id": "t1"}]}),
+    ],
+    "a move that is told": [
+        ("tool-calls", {"tool_calls": [{"id": "t1", "name": "mv", "arguments": {"source": "a.py", "destination": "b.py"}}]}),
+        ("code-changes", {"code_changes": [{"file_path": "b.py", "tool_call_id": "t1", "change_type": "moved", "change_summary": "why"}]}),
+    ],
     "an edit, its diff, and the change that is told of it": [
         ("messages", {"messages": [
             {"role": "assistant", "content": "", "tool_calls": [
