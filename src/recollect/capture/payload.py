@@ -16,7 +16,7 @@ from recollect.capture.parts import read_change, read_checkpoint, read_context_f
 from recollect.capture.paths import Place, place_of
 from recollect.capture.reading import Reading
 from recollect.capture.shapes import RawCall, as_bool, as_id, as_int, as_text, read_call, read_message, token_counts
-from recollect.capture.turns import build_turns, with_status
+from recollect.capture.turns import SILENT_ROLES, build_turns, with_status
 from recollect.clock import SystemClock
 from recollect.errors import InputError
 from recollect.limits import ID_CHARS_MAX, PATH_CHARS_MAX, SYMBOLS_MAX, TURN_PARTS_MAX
@@ -146,8 +146,12 @@ def _messages(record: dict[str, Any], reading: Reading) -> list[RawMessage]:
 
 
 def _join_calls(messages: list[RawMessage], record: dict[str, Any], reading: Reading) -> None:
-    """Join the payload's own list of tool calls to the calls its messages made, by id; the rest hang from the last answer."""
+    """Join the payload's own list of tool calls to the calls its messages made, by id.
+
+    The rest hang from the last answer, or from the last one before their result, which then finds them.
+    """
     made = {call.call_id: call for message in messages for call in message.calls if call.call_id is not None}
+    answered = {result.call_id: n for n, message in reversed([*enumerate(messages)]) for result in message.results if result.call_id}
     for item in _records(record, "tool_calls", reading):
         listed = read_call(item, reading.notes)
         if listed is None:
@@ -156,9 +160,15 @@ def _join_calls(messages: list[RawMessage], record: dict[str, Any], reading: Rea
         if call is not None:
             _fill(call, listed)
             continue
-        host = next((message for message in reversed(messages) if message.role == "assistant"), messages[-1] if messages else None)
+        host = _host(messages[: answered.get(listed.call_id)]) or _host(messages)
         if host is not None:
             host.calls.append(listed)
+
+
+def _host(messages: list[RawMessage]) -> RawMessage | None:
+    """Return the message from which a call hangs that no message made: the last answer, else what was said last."""
+    answer = next((one for one in reversed(messages) if one.role == "assistant"), None)
+    return answer or next((one for one in reversed(messages) if one.role not in SILENT_ROLES), None)
 
 
 def _fill(call: RawCall, listed: RawCall) -> None:

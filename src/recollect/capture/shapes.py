@@ -175,11 +175,11 @@ def _read_content(record: dict[str, Any], message: RawMessage, notes: Counter[st
                 call_id=as_id(_first(nested, "tool_call_id", "tool_use_id", "call_id")),
                 name=as_text(nested.get("name") or record.get("name")),
                 content=nested.get("content"),
-                failed=as_bool(_first(nested, "tool_failed", "is_error")),
+                failed=_failed(told_success(nested), told_success(record)),
                 timestamp=message.timestamp,
                 content_hash=as_text(nested.get("content_hash")) if nested.get("content") is None else None,
                 size_bytes=as_int(nested.get("result_size_bytes")),
-                duration_ms=as_float(_first(record, "duration_ms", "execution_time_ms")),
+                duration_ms=_duration(record),
             ),
         )
         return
@@ -211,7 +211,7 @@ def _read_engine_content(record: dict[str, Any], message: RawMessage, notes: Cou
     message.chunks = [(call_id, chunks)]
     told = [as_text(chunk.get("application_details")) for chunk in chunks]
     said = "\n".join(text for text in told if text)
-    failed = as_bool(nested.get("tool_failed")) or False
+    failed = _failed(told_success(nested), told_success(record)) or False
     message.results.append(RawResult(call_id=call_id, content=said, failed=failed, timestamp=message.timestamp))
 
 
@@ -290,18 +290,38 @@ def _read_outcome(record: dict[str, Any], call: RawCall) -> None:
     call.result = result
     call.error = flat_text(error) if error is not None else None
     call.has_result = call.has_result or result is not None or error is not None
-    success, status = as_bool(record.get("success")), as_text(record.get("status"))
-    if success is None and status is not None:
-        success = _OUTCOMES.get(status.lower())
+    success = told_success(record)
     if success is None and call.error:
         success = False
     call.success = success if success is not None else call.success
     if result is None and (own_hash := as_text(_first(record, "result_hash", "content_hash"))) is not None:
         call.result_hash, call.has_result = own_hash, True
         call.result_size_bytes = as_int(record.get("result_size_bytes"))
-    call.duration_ms = as_float(_first(record, "duration_ms", "execution_time_ms"))
+    call.duration_ms = _duration(record)
     call.timestamp = record.get("timestamp")
     call.diff_chunk_id = as_id(record.get("diff_chunk_id"))
+
+
+def told_success(record: dict[str, Any]) -> bool | None:
+    """Return what a sender says of a call or its result, by whichever flag; that it failed is believed first, None is unknown."""
+    failed = as_bool(_first(record, "tool_failed", "is_error"))
+    if failed:
+        return False
+    success, status = as_bool(record.get("success")), as_text(record.get("status"))
+    if success is None and status is not None:
+        success = _OUTCOMES.get(status.lower())
+    return True if success is None and failed is not None else success
+
+
+def _failed(*successes: bool | None) -> bool | None:
+    """Return whether the first who says so says that it failed."""
+    return next((not success for success in successes if success is not None), None)
+
+
+def _duration(record: dict[str, Any]) -> float | None:
+    """Return how long something took in milliseconds; less than none is unknown."""
+    duration_ms = as_float(_first(record, "duration_ms", "execution_time_ms"))
+    return None if duration_ms is None or duration_ms < 0 else duration_ms
 
 
 def parsed_arguments(arguments: object) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
-from recollect.capture.shapes import as_id, as_int, as_text, read_message
+from recollect.capture.shapes import as_id, as_int, as_text, read_message, told_success
 from recollect.errors import InputError, TooLargeError
 from recollect.identity import canonical, content_hash
 from recollect.limits import TURN_PARTS_MAX
@@ -43,6 +43,7 @@ class Sketch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _replace = msgspec.structs.replace
+_FLAGS = frozenset({"tool_failed", "is_error", "success", "status"})
 _COMMANDS = frozenset({"replace", "truncate_from", "remove"})
 
 
@@ -208,7 +209,7 @@ def _failed_calls(sketch: Sketch) -> set[str]:
         made = message.get("tool_calls")
         told += [message] if message.get("role") == "tool" else []
         told += [call for call in cast("list[Any]", made) if isinstance(call, dict)] if isinstance(made, list) else []
-    return {_call_key(one) for one in told if one.get("success") is False or one.get("tool_failed") is True}
+    return {_call_key(one) for one in told if told_success(one) is False}
 
 
 def _joined(own: str, call: _Record, result: _Record | None) -> _Record:
@@ -216,9 +217,11 @@ def _joined(own: str, call: _Record, result: _Record | None) -> _Record:
     named = {"id": own, **call} if not own.startswith("~") else dict(call)
     if result is None:
         return named
-    outcome = {name: value for name, value in result.items() if name not in {"content", "tool_failed", "id"} and value is not None}
+    outcome = {name: value for name, value in result.items() if name not in _FLAGS | {"content", "id"} and value is not None}
     if result.get("content") is not None:
         outcome["result"] = result["content"]
-    if isinstance(result.get("tool_failed"), bool):
-        outcome["success"] = not result["tool_failed"]
+    success = told_success(result)
+    if success is not None:
+        named = {name: value for name, value in named.items() if name not in _FLAGS}
+        outcome["success"] = success
     return {**named, **outcome}

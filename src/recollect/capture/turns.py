@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _FAILURE = re.compile(r"\s*(?:<tool_use_error>|(?:error|traceback|exception|fatal|failed)\b\s*[:(]|exit code:? [1-9])", re.IGNORECASE)
 _LEAF_CHARS_MIN = 200
+SILENT_ROLES = frozenset({"tool", "function", "context_file", "diff"})  # what they bring is no message of the turn
 
 
 def build_turns(messages: Iterable[RawMessage], reading: Reading) -> list[Turn]:
@@ -87,7 +88,7 @@ class _Draft:
         self.take_results(message.results)
         self.given += [(record, message.timestamp) for record in message.context_files]
         self.chunks += message.chunks
-        if message.role in {"tool", "function", "context_file", "diff"}:
+        if message.role in SILENT_ROLES:
             return
         if message.is_empty and message.role == "assistant" and self.messages:
             self.reading.notes["empty_messages"] += 1

@@ -325,11 +325,9 @@ def _outcome(raw: RawCall, call: ToolCall) -> _Item:
 
 
 def _result_item(item: _Item, reading: Reading) -> _Item:
-    own = {name: value for name, value in item.items() if name not in {"content", "tool_failed"}}
+    own = {name: value for name, value in item.items() if name != "content"}
     if item.get("content") is not None:
         own["result"] = item["content"]
-    if isinstance(item.get("tool_failed"), bool):
-        own["success"] = not item["tool_failed"]
     raw = read_call({"name": "unknown", **own}, reading.notes)
     if raw is None:  # a record always is one
         return {}

@@ -288,3 +288,52 @@ def test_paths_are_relative_to_the_project() -> None:
         {"messages": said("a"), "context_files": [{"file_path": "/p/src/a.py"}, {"file_path": "/q/b.py"}]}, Place(root="/p", cwd="/p")
     )
     assert [part.file_path for part in payload.turns[0].context_files] == ["src/a.py", "/q/b.py"]
+
+
+@pytest.mark.parametrize(
+    "answered",
+    [{"role": "tool", "tool_call_id": "t1", "content": "no", "tool_failed": True}, {"role": "diff", "tool_call_id": "t1", "content": []}],
+    ids=["tool", "diff"],
+)
+@pytest.mark.parametrize("before", [[], [{"role": "assistant", "content": "I look"}]], ids=["a question", "an answer"])
+def test_a_result_finds_the_call_that_only_the_list_names_wherever_it_stands(
+    before: list[dict[str, Any]], answered: dict[str, Any]
+) -> None:
+    messages = [{"role": "user", "content": "x"}, *before, answered, {"role": "assistant", "content": "done"}, *said("and", "more")]
+    payload, notes = read({"messages": messages, "tool_calls": [{"tool_call_id": "t1", "tool_name": "cat"}]})
+    first, last = payload.turns
+    status = "failed" if answered["role"] == "tool" else "success"
+    assert [(call.tool_name, call.status, call.message_id) for call in first.tool_calls] == [("cat", status, str(len(before)))]
+    assert (last.tool_calls, notes) == ((), {})
+
+
+FAILURES = [{"tool_failed": True}, {"is_error": True}, {"success": False}, {"status": "error"}, {"success": True, "tool_failed": True}]
+
+
+@pytest.mark.parametrize("flag", FAILURES, ids=str)
+def test_a_failure_is_one_by_whichever_flag_and_wherever_it_is_told(flag: dict[str, Any]) -> None:
+    asked = [*said("x"), {"role": "assistant", "content": "y", "tool_calls": [{"id": "t1", "name": "cat"}]}]
+    listed = {"tool_calls": [{"tool_call_id": "t1", "tool_name": "cat", "result": "No such file", **flag}]}
+    result = {"role": "tool", "tool_call_id": "t1", "content": "No such file"}
+    nested = {"role": "tool", "content": {"tool_call_id": "t1", "content": "No such file"}}
+    for messages, beside in (
+        (asked, listed),
+        ([*asked, {**result, **flag}], {}),
+        ([*asked, {**nested, **flag}], {}),
+        ([*asked, {**nested, "content": {**nested["content"], **flag}}], {}),
+    ):
+        (call,) = read({"messages": messages, **beside})[0].turns[0].tool_calls
+        assert (call.tool_name, call.status) == ("cat", "failed")
+
+
+@pytest.mark.parametrize("flag", [{"tool_failed": False}, {"is_error": False}, {"success": True}, {"status": "success"}], ids=str)
+def test_a_success_that_is_told_is_believed_over_how_the_result_begins(flag: dict[str, Any]) -> None:
+    asked = {"role": "assistant", "content": "y", "tool_calls": [{"id": "t1", "name": "cat"}]}
+    messages = [*said("x"), asked, {"role": "tool", "tool_call_id": "t1", "content": "Error: is the title of this page", **flag}]
+    assert [call.status for call in read({"messages": messages})[0].turns[0].tool_calls] == ["success"]
+
+
+@pytest.mark.parametrize("name", ["execution_time_ms", "duration_ms"])
+def test_a_duration_of_less_than_nothing_is_unknown(name: str) -> None:
+    payload, _ = read({"messages": said("a"), "tool_calls": [{"tool_call_id": "t1", "tool_name": "cat", name: -5}]})
+    assert [call.duration_ms for call in payload.turns[0].tool_calls] == [None]

@@ -287,6 +287,14 @@ STREAMS: dict[str, Pieces] = {
         ("tool-calls", [{"id": "t1", "name": "x"}]),
         ("tool-results", [{"tool_call_id": "t1", "error": "it broke", "tool_failed": True}]),
     ],
+    "failures by every flag": [
+        ("tool-calls", [{"id": f"t{n}", "name": "Write", "arguments": {"file_path": f"{n}.py", "content": "x"}} for n in range(4)]),
+        ("tool-results", [
+            {"tool_call_id": "t0", "content": "no", "is_error": True},
+            {"tool_call_id": "t1", "content": "no", "status": "error"},
+            {"tool_call_id": "t2", "content": "no", "tool_failed": True}]),
+        ("messages", [{"role": "tool", "tool_call_id": "t3", "content": "no", "success": False}]),
+    ],
     "changes": [
         ("code-changes", {"code_changes": [
             {"file_path": "src/a.py", "diff": "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,1 +1,2 @@\n-x = 1\n+x = 2\n+y = 3\n"},
