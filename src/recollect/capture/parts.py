@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recollect.capture.reading import Reading
 
 _PER_CENT = 100.0
+_LINES = (("line_start", "line1"), ("line_end", "line2"))
 
 
 def read_context_file(item: dict[str, Any], time: datetime | None, reading: Reading) -> ContextFile | None:
@@ -24,13 +25,14 @@ def read_context_file(item: dict[str, Any], time: datetime | None, reading: Read
     path = _path(item, reading)
     if path is None:
         return None
+    first, last = told_lines(item)
     usefulness = _usefulness(item.get("usefulness"), reading)
     symbols = cast("list[Any]", item.get("symbols")) if isinstance(item.get("symbols"), list) else []
     text = item.get("file_content")
     return ContextFile(
         file_path=path,
-        line_start=as_int(item.get("line_start", item.get("line1"))),
-        line_end=as_int(item.get("line_end", item.get("line2"))),
+        line_start=first,
+        line_end=last,
         usefulness=usefulness,
         source=short_name(item.get("source")),
         symbols=tuple(str(symbol)[:NAME_CHARS_MAX] for symbol in symbols[:SYMBOLS_MAX] if isinstance(symbol, str)),
@@ -62,6 +64,7 @@ def told_change(item: dict[str, Any], time: datetime | None, reading: Reading) -
     path = _path(item, reading)
     if path is None:
         return None
+    first, last = told_lines(item)
     summary, diff = as_text(item.get("change_summary")), as_text(item.get("diff"))
     before = as_text(item.get("renamed_from") or item.get("old_path"))
     located = reading.place.locate(before) if before else ""
@@ -76,8 +79,8 @@ def told_change(item: dict[str, Any], time: datetime | None, reading: Reading) -
         change_type=kind or "",
         change_summary=summary,
         git_commit=short_name(item.get("git_commit")),
-        line_start=as_int(item.get("line_start")),
-        line_end=as_int(item.get("line_end")),
+        line_start=first,
+        line_end=last,
         function_name=short_name(item.get("function_name")),
         lines_added=_count(item, "lines_added", reading),
         lines_removed=_count(item, "lines_removed", reading),
@@ -126,8 +129,19 @@ def snapshot_folder(checkpoint: dict[str, Any]) -> str | None:
     return as_text(checkpoint.get("workspace_dir") or checkpoint.get("workspace_folder"))
 
 
+def told_path(item: dict[str, Any]) -> str | None:
+    """Return the path of a file or change, under the names that senders use for it; not located yet."""
+    return as_text(item.get("file_path") or item.get("file_name") or item.get("path"))
+
+
+def told_lines(item: dict[str, Any]) -> tuple[int | None, int | None]:
+    """Return the first and the last line of a file or change, under the names that the payload and the engine use for them."""
+    first, last = ((item.get(name) if item.get(name) is not None else item.get(other)) for name, other in _LINES)
+    return as_int(first), as_int(last)
+
+
 def _path(item: dict[str, Any], reading: Reading) -> str | None:
-    path = as_text(item.get("file_path") or item.get("file_name") or item.get("path"))
+    path = told_path(item)
     return (reading.place.locate(path) or None) if path else None
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
-from recollect.capture.shapes import as_id, as_int, as_text, read_message, told_success
+from recollect.capture.parts import short_name, told_lines, told_path
+from recollect.capture.shapes import as_id, as_int, read_message, told_success
 from recollect.errors import InputError, TooLargeError
 from recollect.identity import canonical, content_hash
 from recollect.limits import TURN_PARTS_MAX
@@ -63,8 +64,7 @@ def with_piece(sketch: Sketch, piece: Piece, body: Json) -> Sketch:
     gone = _removed(piece, record.get("remove"))
     found = {own: item for own, item in known.items() if own not in gone}
     for item in items:
-        own = key(item)
-        found[own] = {**found[own], **item} if piece == "tool-results" and own in found else item
+        found[key(item)] = item
     if len(found) > TURN_PARTS_MAX:
         msg = f"a request has at most {TURN_PARTS_MAX:,} {name}: send them as several requests"
         raise TooLargeError(msg)
@@ -135,14 +135,13 @@ def _call_key(item: _Record) -> str:
 
 
 def _file_key(item: _Record) -> str:
-    own = [as_text(item.get("file_path") or item.get("file_name")), item.get("line_start", item.get("line1")), item.get("source")]
-    return canonical(own)
+    return canonical([told_path(item), told_lines(item)[0], short_name(item.get("source"))])
 
 
 def _change_key(item: _Record) -> str:
     own = as_id(item.get("diff_chunk_id") or item.get("id"))
     if own is None:
-        own = canonical([item.get("file_path"), item.get("tool_call_id"), item.get("line_start"), item.get("change_type")])
+        own = canonical([told_path(item), item.get("tool_call_id"), told_lines(item)[0], item.get("change_type")])
     return own if item.get("derived") is None else f"~{item['derived']} {own}"  # what is told does not take its place, nor it theirs
 
 
@@ -165,11 +164,12 @@ def payload_of(sketch: Sketch) -> dict[str, Json]:
     """Return the payload that a sketch amounts to; it always has a message, so that it is seen from its first piece on."""
     messages = [dict(message) for message in sorted(sketch.messages.values(), key=_place)]  # what has no place keeps its order
     by_sequence = {as_int(message.get("sequence")): message for message in messages}
+    made = _made(messages) if sketch.calls else set[str | None]()
     loose: list[_Record] = []
     for own in [*sketch.calls, *(own for own in sketch.results if own not in sketch.calls)]:
         call = _joined(own, sketch.calls.get(own, {}), sketch.results.get(own))
         host = by_sequence.get(as_int(call.get("message_sequence")))
-        if host is not None and call.get("message_sequence") is not None and own in sketch.calls:
+        if host is not None and call.get("message_sequence") is not None and own in sketch.calls and own not in made:
             host["tool_calls"] = [*(host.get("tool_calls") or []), call]
         else:
             loose.append(call)
@@ -183,6 +183,12 @@ def payload_of(sketch: Sketch) -> dict[str, Json]:
         "checkpoints": list(sketch.checkpoints.values()),
         "model_response": sketch.response,
     }
+
+
+def _made(messages: list[_Record]) -> set[str | None]:
+    """Return the ids of the calls that messages made themselves, in whichever shape; what else is known of these completes them."""
+    read = (read_message(message, Counter()) for message in messages)
+    return {call.call_id for message in read if message is not None for call in message.calls}
 
 
 def _place(message: _Record) -> float:

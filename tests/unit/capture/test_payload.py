@@ -315,7 +315,7 @@ def test_a_failure_is_one_by_whichever_flag_and_wherever_it_is_told(flag: dict[s
     asked = [*said("x"), {"role": "assistant", "content": "y", "tool_calls": [{"id": "t1", "name": "cat"}]}]
     listed = {"tool_calls": [{"tool_call_id": "t1", "tool_name": "cat", "result": "No such file", **flag}]}
     result = {"role": "tool", "tool_call_id": "t1", "content": "No such file"}
-    nested = {"role": "tool", "content": {"tool_call_id": "t1", "content": "No such file"}}
+    nested: dict[str, Any] = {"role": "tool", "content": {"tool_call_id": "t1", "content": "No such file"}}
     for messages, beside in (
         (asked, listed),
         ([*asked, {**result, **flag}], {}),

@@ -1,0 +1,74 @@
+"""What the pieces of a request amount to, put together without a store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from recollect.capture.clean import Cleaner
+from recollect.capture.payload import read_payload
+from recollect.capture.reading import Reading
+from recollect.capture.secrets import default_redactor
+from recollect.capture.sketch import Piece, Sketch, payload_of, with_piece
+from recollect.model import Turn
+from tests.kit import START
+
+Sent = tuple[Piece, Any]
+ASKED: Sent = ("messages", {"messages": [{"role": "user", "content": "Fix login", "sequence": 0}]})
+
+
+def put_together(*pieces: Sent) -> tuple[Turn, dict[str, int]]:
+    sketch = Sketch(request_id="r", conversation_id="c")
+    for piece, body in pieces:
+        sketch = with_piece(sketch, piece, body)
+    reading = Reading(Cleaner(default_redactor()), START)
+    return read_payload(payload_of(sketch), reading).turns[-1], dict(+reading.notes)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"content": "ok", "tool_calls": [{"id": "t1", "function": {"name": "cat", "arguments": "{}"}}]},
+        {"content": [{"type": "tool_use", "id": "t1", "name": "cat", "input": {}}]},
+    ],
+    ids=["chat", "blocks"],
+)
+def test_a_call_that_its_message_and_a_piece_tell_is_one_call(said: dict[str, Any]) -> None:
+    call = {"id": "t1", "name": "cat", "message_sequence": 1, "duration_ms": 4}
+    pieces: list[Sent] = [("messages", {"role": "assistant", "sequence": 1, **said}), ("tool-calls", {"tool_calls": [call]})]
+    for order in (pieces, pieces[::-1]):
+        turn, notes = put_together(ASKED, *order, ("tool-results", {"tool_call_id": "t1", "content": "x = 1"}))
+        assert [(one.tool_call_id, one.duration_ms, one.status) for one in turn.tool_calls] == [("t1", 4, "success")]
+        assert notes == {}
+
+
+@pytest.mark.parametrize("name", ["file_path", "file_name", "path"])
+def test_files_and_changes_are_told_apart_by_whichever_name_their_path_has(name: str) -> None:
+    given = [{name: "a.py"}, {name: "b.py"}]
+    turn, _ = put_together(ASKED, ("context", given), ("code-changes", given), ("context", given), ("code-changes", given))
+    assert [part.file_path for part in turn.context_files] == ["a.py", "b.py"]
+    assert [part.file_path for part in turn.changes] == ["a.py", "b.py"]
+
+
+def test_files_are_told_apart_by_whichever_name_their_lines_have() -> None:
+    given = [{"path": "a.py", "line_start": None, "line1": line} for line in (1, 9)]
+    turn, _ = put_together(ASKED, ("context", given), ("context", {"file_name": "a.py", "line_start": "9", "usefulness": 0.5}))
+    assert [(part.line_start, part.usefulness) for part in turn.context_files] == [(1, None), (9, 0.5)]
+
+
+def test_a_result_that_is_sent_again_takes_the_place_of_the_first() -> None:
+    first = {"tool_call_id": "t1", "success": False, "error": "boom"}
+    again = {"tool_call_id": "t1", "success": True, "content": "ok"}
+    turn, _ = put_together(ASKED, ("tool-calls", {"id": "t1", "name": "cat"}), ("tool-results", [first]), ("tool-results", [again]))
+    (call,) = turn.tool_calls
+    assert call.result is not None
+    assert (call.status, call.result.result, call.result.error) == ("success", "ok", None)
+
+
+def test_a_result_is_believed_over_what_its_call_said_before() -> None:
+    called = {"id": "t1", "name": "cat", "status": "failed", "tool_failed": True}
+    turn, _ = put_together(
+        ASKED, ("tool-calls", [called]), ("tool-results", [{"tool_call_id": "t1", "content": "ok", "status": "success"}])
+    )
+    assert [call.status for call in turn.tool_calls] == ["success"]
