@@ -273,7 +273,7 @@ async def test_a_piece_notes_what_could_not_be_read_of_it_and_of_no_other(memory
     assert (await memory.requests.add("r", *says(0, "Fix login"))).notes == {}
     strange = await memory.requests.add("r", "context", {"context_files": [{"line_start": 3}, {"file_path": "a.py", "usefulness": "much"}]})
     assert strange.notes == {"context_files_unreadable": 1, "usefulness_unreadable": 1}
-    assert (await memory.requests.add("r", "messages", {"foo": 1})).notes == {"unknown_roles": 1}
+    assert (await memory.requests.add("r", "messages", {"foo": 1})).notes == {"not_a_message": 1}
     assert (await memory.requests.add("r", "checkpoints", {"checkpoints": [{"git_hash": "ae09"}]})).notes == {}
 
 

@@ -151,7 +151,11 @@ def _join_calls(messages: list[RawMessage], record: dict[str, Any], reading: Rea
     The rest hang from the last answer, or from the last one before their result, which then finds them.
     """
     made = {call.call_id: call for message in messages for call in message.calls if call.call_id is not None}
-    answered = {result.call_id: n for n, message in reversed([*enumerate(messages)]) for result in message.results if result.call_id}
+    answered: dict[str | None, int] = {}
+    for n, message in enumerate(messages):
+        for result in message.results:
+            if result.call_id is not None:
+                answered.setdefault(result.call_id, n)
     for item in _records(record, "tool_calls", reading):
         listed = read_call(item, reading.notes)
         if listed is None:

@@ -26,6 +26,14 @@ _RESULT_BLOCKS = frozenset({"tool_result", "function_call_output", "custom_tool_
 _IMAGE_BLOCKS = frozenset({"image", "image_url", "input_image"})
 _RESULT_ROLES = frozenset({"tool", "function"})
 KNOWN_ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function", "plain_text", "cd_instruction", *ENGINE_ROLES})
+_MESSAGE_NAMES = frozenset({
+    "role", "content", "content_summary", "content_hash", "tool_calls", "function_call", "checkpoints",
+    "reasoning", "reasoning_content", "thinking_blocks",
+})  # fmt: skip
+_CALL_NAMES = (
+    "id", "call_id", "tool_call_id", "tool_use_id", "name", "tool_name", "tool", "function", "arguments", "input", "args", "parameters",
+    "result", "output", "error", "content_hash", "result_hash",
+)  # fmt: skip
 _WELL = "success succeeded completed done ok"
 _BADLY = "failed failure error timeout timed_out cancelled canceled denied rejected aborted interrupted"
 _OUTCOMES: dict[str, bool] = {word: well for words, well in ((_WELL, True), (_BADLY, False)) for word in words.split()}
@@ -101,6 +109,9 @@ def read_message(item: object, notes: Counter[str]) -> RawMessage | None:
     block = record.get("type")
     if "role" not in record and isinstance(block, str) and block != "message":
         return _read_item(record, block, notes)
+    if _MESSAGE_NAMES.isdisjoint(record):
+        notes["not_a_message"] += 1
+        return None
     message = RawMessage(role=_role(record.get("role"), notes))
     message.timestamp = _first(record, "timestamp", "created_at", "time")
     message.summary = as_text(record.get("content_summary"))
@@ -262,6 +273,9 @@ def read_call(item: object, notes: Counter[str]) -> RawCall | None:
         notes["not_a_tool_call"] += 1
         return None
     record = cast("dict[str, Any]", item)
+    if not any(record.get(name) is not None for name in _CALL_NAMES):
+        notes["not_a_tool_call"] += 1
+        return None
     inner = record.get("function")
     named = cast("dict[str, Any]", inner) if isinstance(inner, dict) else record
     name = as_text(_first(named, "name", "tool_name", "tool"))

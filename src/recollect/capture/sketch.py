@@ -111,10 +111,19 @@ def _listed(body: Json, name: str) -> list[_Record]:
         given = next((record[one] for one in _NAMES.get(name, (name,)) if one in record), None)
         if given is None:
             given = [] if is_command(record) or not record else [record]
-    if not isinstance(given, list) or not all(isinstance(item, dict) for item in cast("list[Any]", given)):
+    items = [item for item in cast("list[Any]", given) if item is not None] if isinstance(given, list) else [given]
+    if not isinstance(given, list) or not all(isinstance(item, dict) for item in items):
         msg = f"this piece of a request is an object with a list of objects under {name!r}"
         raise InputError(msg)
-    return cast("list[_Record]", given)
+    return [_flat(item) for item in items] if name == "tool_results" else items
+
+
+def _flat(result: _Record) -> _Record:
+    """Return a result that holds another with its call's id, as saved trajectories have it, as one."""
+    inner = result.get("content")
+    if isinstance(inner, dict) and "tool_call_id" in inner:
+        return {**{name: value for name, value in result.items() if name != "content"}, **cast("_Record", inner)}
+    return result
 
 
 def _message_key(item: _Record) -> str:

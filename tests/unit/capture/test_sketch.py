@@ -72,3 +72,34 @@ def test_a_result_is_believed_over_what_its_call_said_before() -> None:
         ASKED, ("tool-calls", [called]), ("tool-results", [{"tool_call_id": "t1", "content": "ok", "status": "success"}])
     )
     assert [call.status for call in turn.tool_calls] == ["success"]
+
+
+@pytest.mark.parametrize("flag", [{"tool_failed": True}, {"is_error": True}], ids=str)
+def test_a_result_is_read_nested_as_saved_trajectories_have_it(flag: dict[str, Any]) -> None:
+    nested = {"role": "tool", "content": {"tool_call_id": "t1", "content": "nested", **flag}}
+    turn, notes = put_together(ASKED, ("tool-calls", {"id": "t1", "name": "cat"}), ("tool-results", {"tool_results": [nested]}))
+    (call,) = turn.tool_calls
+    assert call.result is not None
+    assert (call.tool_name, call.status, call.result.result, notes) == ("cat", "failed", "nested", {})
+
+
+PIECES: tuple[tuple[Piece, str], ...] = (
+    ("messages", "messages"), ("tool-calls", "tool_calls"), ("tool-results", "tool_results"), ("context", "context_files"),
+    ("code-changes", "code_changes"), ("checkpoints", "checkpoints"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("piece", "name"), PIECES)
+def test_a_piece_that_tells_nothing_adds_nothing_and_is_noted(piece: Piece, name: str) -> None:
+    before, _ = put_together(ASKED)
+    for body in ({name: None}, {"foo": 1}):
+        after, notes = put_together(ASKED, (piece, body))
+        assert after == before
+        assert list(notes.values()) == [1]
+
+
+@pytest.mark.parametrize(("piece", "name"), PIECES)
+def test_a_null_in_a_list_is_passed_over(piece: Piece, name: str) -> None:
+    item = {"id": "t1", "name": "cat", "role": "user", "content": "and then", "file_path": "a.py", "git_hash": "ae09"}
+    assert put_together(ASKED, (piece, {name: [None, item, None]})) == put_together(ASKED, (piece, {name: [item]}))
+    assert put_together(ASKED, (piece, {name: [None]})) == put_together(ASKED)
