@@ -408,6 +408,25 @@ async def test_a_file_may_come_before_anything_was_said(memory: Memory) -> None:
         assert (turn.user, len(turn.messages), turn.context_files[0].content_hash) == (f"Fix {request_id}", 1, content_hash("x = 1"))
 
 
+async def test_a_file_given_with_a_question_comes_with_it_when_the_turns_before_are_known(memory: Memory) -> None:
+    history = [{"role": "user", "content": "Fix login"}, {"role": "assistant", "content": "Done"}]
+    file = {"role": "context_file", "content": [{"file_name": "a.py", "file_content": "x = 1"}]}
+    more = [file, {"role": "user", "content": "And logout?"}, {"role": "assistant", "content": "Done, too"}]
+    numbered = [{**message, "sequence": n} for n, message in enumerate([*history, *more])]
+    await memory.record({**HEAD, "request_id": "r1", "messages": history})
+    await memory.record({**HEAD, "request_id": "r2", "messages": numbered})
+    other = {**HEAD, "chat_meta": {"chat_id": "c2"}}
+    await stream(memory, "s1", [("messages", {"messages": history})], other)
+    await memory.requests.finalize("s1")
+    await stream(memory, "s2", [("messages", {"messages": [message]}) for message in numbered], other)
+    await memory.requests.finalize("s2")
+    for request_id in ("r2", "s2"):
+        turn = await turn_of(memory, request_id)
+        assert (turn.user, [part.file_path for part in turn.context_files]) == ("And logout?", ["a.py"])
+    for request_id in ("r1", "s1"):
+        assert (await turn_of(memory, request_id)).context_files == ()
+
+
 # Several at once
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
+
 from recollect.capture.changes import CHANGE_TYPES, completed, completed_by, rename_summary
 from recollect.capture.shapes import as_float, as_id, as_int, as_text
 from recollect.identity import content_hash
@@ -12,6 +14,7 @@ from recollect.model import Checkpoint, CodeChange, ContextFile
 from recollect.text import shorten
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from recollect.capture.reading import Reading
@@ -40,6 +43,32 @@ def read_context_file(item: dict[str, Any], time: datetime | None, reading: Read
         language=short_name(item.get("language")),
         timestamp=reading.time(item.get("timestamp")) or time,
     )
+
+
+def each_file_once(files: Sequence[ContextFile], told: Sequence[ContextFile]) -> tuple[ContextFile, ...]:
+    """Return files and those that a list tells of, the same lines of a file once: as told, with what only the other says of them.
+
+    A list that names a file several times means it.
+    """
+    kept = list(told)
+    places = {_lines_of(file): n for n, file in reversed([*enumerate(kept)])}
+    alone: list[ContextFile] = []
+    for file in files:
+        place = places.get(_lines_of(file))
+        if place is None:
+            alone.append(file)
+        else:
+            kept[place] = _with_fields_of(kept[place], file)
+    return (*alone, *kept)
+
+
+def _lines_of(file: ContextFile) -> tuple[str, int | None, int | None]:
+    return file.file_path, file.line_start, file.line_end
+
+
+def _with_fields_of(file: ContextFile, other: ContextFile) -> ContextFile:
+    missing = [name for name in ("usefulness", "source", "content_hash", "language") if getattr(file, name) is None]
+    return msgspec.structs.replace(file, symbols=file.symbols or other.symbols, **{name: getattr(other, name) for name in missing})
 
 
 def _usefulness(given: object, reading: Reading) -> float | None:

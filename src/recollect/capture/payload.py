@@ -12,7 +12,15 @@ import msgspec
 
 from recollect.capture.clean import Cleaner
 from recollect.capture.pairing import paired
-from recollect.capture.parts import read_change, read_checkpoint, read_context_file, short_name, snapshot_folder, told_change
+from recollect.capture.parts import (
+    each_file_once,
+    read_change,
+    read_checkpoint,
+    read_context_file,
+    short_name,
+    snapshot_folder,
+    told_change,
+)
 from recollect.capture.paths import Place, place_of
 from recollect.capture.reading import Reading
 from recollect.capture.shapes import RawCall, as_bool, as_id, as_int, as_text, read_call, read_message, token_counts
@@ -231,7 +239,7 @@ def _with_parts(turns: list[Turn], record: dict[str, Any], sent_at: datetime | N
     return [
         with_parts(
             turn,
-            context_files=[*_records(record, "context_files", reading), *_records(record, "context", reading)] if n == last else [],
+            context_files=[_records(record, name, reading) for name in ("context", "context_files")] if n == last else [],
             changes=changes.get(n, []),
             checkpoints=_records(record, "checkpoints", reading) if n == last else [],
             time=sent_at or turn.started_at,
@@ -244,25 +252,27 @@ def _with_parts(turns: list[Turn], record: dict[str, Any], sent_at: datetime | N
 def with_parts(
     turn: Turn,
     *,
-    context_files: list[dict[str, Any]],
+    context_files: list[list[dict[str, Any]]],
     changes: list[dict[str, Any]],
     checkpoints: list[dict[str, Any]],
     time: datetime | None,
     reading: Reading,
 ) -> Turn:
-    """Return the turn with its context files, changes and checkpoints read from clean records.
+    """Return the turn with its context files (lists of them, the last is believed first), changes and checkpoints read from clean records.
 
     A change that is told takes the place of what was worked out from its tool call, and is completed by it (`pairing`); a record
     that says from what it is `derived` was worked out before.
     """
-    if not (context_files or changes or checkpoints):
+    if not (any(context_files) or changes or checkpoints):
         return turn
+    files = turn.context_files
+    for items in context_files:
+        files = each_file_once(files, read_parts(items, lambda item: read_context_file(item, time, reading), "context_files", reading))
     told = [one for one in changes if not _is_derived(one)]
     derived = [one for one in changes if _is_derived(one)]
     return msgspec.structs.replace(
         turn,
-        context_files=turn.context_files
-        + read_parts(context_files, lambda item: read_context_file(item, time, reading), "context_files", reading),
+        context_files=files,
         changes=paired(
             read_parts(told, lambda item: told_change(item, time, reading), "code_changes", reading),
             (*turn.changes, *read_parts(derived, lambda item: read_change(item, time, reading), "code_changes", reading)),
