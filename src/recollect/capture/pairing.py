@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 _replace = msgspec.structs.replace
 
 
+def each_change_once(told: Sequence[CodeChange]) -> tuple[CodeChange, ...]:
+    """Return told changes without those that came before: the same one again, and the same lines of a file under one chunk's id."""
+    found: dict[object, CodeChange] = {}
+    for change in told:
+        place = (change.diff_chunk_id, change.tool_call_id, change.file_path, change.line_start, change.line_end)
+        found[change if change.diff_chunk_id is None else place] = change
+    return tuple(found.values())
+
+
 def paired(told: Sequence[CodeChange], worked_out: Sequence[CodeChange]) -> tuple[CodeChange, ...]:
     """Return the changes as they were told, completed by what was worked out of the same edit, and behind them the other edits.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import msgspec
 
 from recollect.capture.clean import Cleaner
-from recollect.capture.pairing import paired
+from recollect.capture.pairing import each_change_once, paired
 from recollect.capture.parts import (
     each_file_once,
     read_change,
@@ -64,7 +64,7 @@ def read_payload(document: object, reading: Reading) -> Payload:
     if reading.place == Place() and not as_text(record.get("cwd")):
         reading.place = _place_of_checkpoints(messages, record)
     _join_calls(messages, record, reading)
-    sent_at = reading.time(record.get("timestamp"))
+    sent_at = reading.time(record.get("created_at") if record.get("timestamp") is None else record["timestamp"])
     if sent_at is not None:
         for message in messages:
             message.timestamp = message.timestamp or sent_at
@@ -154,7 +154,7 @@ def _messages(record: dict[str, Any], reading: Reading) -> list[RawMessage]:
 
 
 def _join_calls(messages: list[RawMessage], record: dict[str, Any], reading: Reading) -> None:
-    """Join the payload's own list of tool calls to the calls its messages made, by id.
+    """Join the payload's own list of tool calls to the calls its messages made, by id, each once.
 
     The rest hang from the last answer, or from the last one before their result, which then finds them.
     """
@@ -175,6 +175,7 @@ def _join_calls(messages: list[RawMessage], record: dict[str, Any], reading: Rea
         host = _host(messages[: answered.get(listed.call_id)]) or _host(messages)
         if host is not None:
             host.calls.append(listed)
+            made |= {listed.call_id: listed} if listed.call_id is not None else {}
 
 
 def _host(messages: list[RawMessage]) -> RawMessage | None:
@@ -184,7 +185,7 @@ def _host(messages: list[RawMessage]) -> RawMessage | None:
 
 
 def _fill(call: RawCall, listed: RawCall) -> None:
-    """Add what a list of calls knows of a call that a message made."""
+    """Add what a list of calls knows of a call that a message made, or that it named before."""
     if call.name == "unknown":
         call.name = listed.name
     if call.arguments is None:
@@ -274,7 +275,7 @@ def with_parts(
         turn,
         context_files=files,
         changes=paired(
-            read_parts(told, lambda item: told_change(item, time, reading), "code_changes", reading),
+            each_change_once(read_parts(told, lambda item: told_change(item, time, reading), "code_changes", reading)),
             (*turn.changes, *read_parts(derived, lambda item: read_change(item, time, reading), "code_changes", reading)),
         ),
         checkpoints=turn.checkpoints + read_parts(checkpoints, lambda item: read_checkpoint(item, time, reading), "checkpoints", reading),

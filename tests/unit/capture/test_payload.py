@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -337,3 +338,33 @@ def test_a_success_that_is_told_is_believed_over_how_the_result_begins(flag: dic
 def test_a_duration_of_less_than_nothing_is_unknown(name: str) -> None:
     payload, _ = read({"messages": said("a"), "tool_calls": [{"tool_call_id": "t1", "tool_name": "cat", name: -5}]})
     assert [call.duration_ms for call in payload.turns[0].tool_calls] == [None]
+
+
+def test_a_call_that_a_list_names_twice_is_one_call() -> None:
+    listed = [{"tool_call_id": "t1", "tool_name": "cat"}, {"tool_call_id": "t1", "tool_name": "cat", "status": "failed"}]
+    payload, _ = read({"messages": said("a", "b"), "tool_calls": listed})
+    assert [(call.tool_name, call.status) for call in payload.turns[0].tool_calls] == [("cat", "failed")]
+
+
+def test_a_change_that_is_told_twice_is_one_change() -> None:
+    chunk = {"file_path": "a.py", "line_start": 1, "line_end": 3, "diff_chunk_id": "d1"}
+    told = [chunk, {**chunk, "change_summary": "the later one"}, {**chunk, "line_start": 2}, {"file_path": "b.py"}, {"file_path": "b.py"}]
+    payload, _ = read({"messages": said("a"), "code_changes": told})
+    assert [(change.file_path, change.line_start, change.change_summary) for change in payload.turns[0].changes] == [
+        ("a.py", 1, "the later one"),
+        ("a.py", 2, "edited a.py"),
+        ("b.py", None, "edited b.py"),
+    ]
+
+
+def test_changes_of_one_file_that_differ_are_all_kept() -> None:
+    told = [{"file_path": "a.py", "tool_call_id": "t1", "change_summary": text} for text in ("one thing", "and another")]
+    payload, _ = read({"messages": said("a"), "code_changes": told})
+    assert [change.change_summary for change in payload.turns[0].changes] == ["one thing", "and another"]
+
+
+def test_a_trajectory_was_when_it_was_created() -> None:
+    trajectory = {"id": "c1", "created_at": "2026-01-02T03:04:05Z", "updated_at": "2026-01-03T03:04:05Z", "messages": said("a", "b")}
+    assert read(trajectory)[0].turns[0].started_at == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    later = {**trajectory, "timestamp": "2026-01-04T00:00:00Z"}
+    assert read(later)[0].turns[0].started_at == datetime(2026, 1, 4, tzinfo=UTC)
