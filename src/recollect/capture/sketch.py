@@ -44,6 +44,7 @@ class Sketch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _replace = msgspec.structs.replace
+_SHOWN_CHARS_MAX = 40
 _FLAGS = frozenset({"tool_failed", "is_error", "success", "status"})
 _COMMANDS = frozenset({"replace", "truncate_from", "remove"})
 
@@ -51,14 +52,15 @@ _COMMANDS = frozenset({"replace", "truncate_from", "remove"})
 def with_piece(sketch: Sketch, piece: Piece, body: Json) -> Sketch:
     """Put a piece into a sketch; `InputError` when the body is not what the piece is made of."""
     if piece == "model-response":
-        return _replace(sketch, response={**sketch.response, **_object(body)})
+        told = {name: value for name, value in _object(body).items() if value is not None}
+        return _replace(sketch, response={**sketch.response, **told})
     name, key, field = _PIECES[piece]
     record = body if isinstance(body, dict) else {}
     items = _listed(body, name)
     known: dict[str, _Record] = getattr(sketch, field)
-    if record.get("replace") is True:
+    if _replaces(record.get("replace")):
         known = {}
-    first = as_int(record.get("truncate_from"))
+    first = _first_to_go(record.get("truncate_from"))
     if first is not None:
         known = {own: item for own, item in known.items() if (as_int(item.get("sequence")) or 0) < first}
     gone = _removed(piece, record.get("remove"))
@@ -69,6 +71,25 @@ def with_piece(sketch: Sketch, piece: Piece, body: Json) -> Sketch:
         msg = f"a request has at most {TURN_PARTS_MAX:,} {name}: send them as several requests"
         raise TooLargeError(msg)
     return _replace(sketch, **{field: found})
+
+
+def _replaces(given: Json) -> bool:
+    if given is not None and not isinstance(given, bool):
+        msg = f"replace is true or false, not {_shown(given)}"
+        raise InputError(msg)
+    return given is True
+
+
+def _first_to_go(given: Json) -> int | None:
+    first = as_int(given)
+    if given is not None and first is None:
+        msg = f"truncate_from is the sequence of the first message to go, not {_shown(given)}"
+        raise InputError(msg)
+    return first
+
+
+def _shown(given: Json) -> str:
+    return repr(str(given)[:_SHOWN_CHARS_MAX])
 
 
 def _removed(piece: Piece, given: Json) -> set[str]:

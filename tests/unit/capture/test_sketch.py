@@ -11,6 +11,7 @@ from recollect.capture.payload import read_payload
 from recollect.capture.reading import Reading
 from recollect.capture.secrets import default_redactor
 from recollect.capture.sketch import Piece, Sketch, payload_of, with_piece
+from recollect.errors import InputError
 from recollect.model import Turn
 from tests.kit import START
 
@@ -103,3 +104,20 @@ def test_a_null_in_a_list_is_passed_over(piece: Piece, name: str) -> None:
     item = {"id": "t1", "name": "cat", "role": "user", "content": "and then", "file_path": "a.py", "git_hash": "ae09"}
     assert put_together(ASKED, (piece, {name: [None, item, None]})) == put_together(ASKED, (piece, {name: [item]}))
     assert put_together(ASKED, (piece, {name: [None]})) == put_together(ASKED)
+
+
+def test_a_response_that_leaves_its_model_open_keeps_the_one_that_is_known() -> None:
+    turn, _ = put_together(ASKED, ("model-response", {"model": "m"}), ("model-response", {"model": None, "finish_reason": "stop"}))
+    assert (turn.model, turn.finish_reason) == ("m", "stop")
+
+
+@pytest.mark.parametrize("command", [{"truncate_from": "x"}, {"truncate_from": True}, {"replace": "yes"}, {"replace": 1}], ids=str)
+def test_a_command_that_cannot_be_read_is_refused_by_its_value(command: dict[str, Any]) -> None:
+    (value,) = command.values()
+    with pytest.raises(InputError, match=f"not '{value}'"):
+        put_together(ASKED, ("messages", command))
+
+
+def test_a_command_that_is_null_or_false_commands_nothing() -> None:
+    commands = {"truncate_from": None, "replace": False, "remove": None}
+    assert put_together(ASKED, ("messages", commands)) == put_together(ASKED)
