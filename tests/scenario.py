@@ -118,8 +118,8 @@ def _login(root: str) -> list[dict[str, Any]]:
         _request(
             "req_log", "02-27T10:00:00",
             _user("Log who logs in"),
-            {"role": "context_file", "content": json.dumps([given])},
             _agent(None, _call("t4", "update_textdoc", path="src/auth/service.py"), thought="Logging comes before everything else"),
+            {"role": "context_file", "content": json.dumps([given])},
             {"role": "diff", "tool_call_id": "t4", "content": json.dumps([chunk])},
             _agent("It is logged"),
         ),

@@ -320,7 +320,7 @@ async def test_a_piece_notes_what_could_not_be_read_of_it_and_of_no_other(memory
     assert (await memory.requests.add("r", *says(0, "Fix login"))).notes == {}
     strange = await memory.requests.add("r", "context", {"context_files": [{"line_start": 3}, {"file_path": "a.py", "usefulness": "much"}]})
     assert strange.notes == {"context_files_unreadable": 1, "usefulness_unreadable": 1}
-    assert (await memory.requests.add("r", "messages", {"foo": 1})).notes == {"unknown_roles": 1}
+    assert (await memory.requests.add("r", "messages", {"foo": 1})).notes == {"not_a_message": 1}
     assert (await memory.requests.add("r", "checkpoints", {"checkpoints": [{"git_hash": "ae09"}]})).notes == {}
 
 
@@ -403,6 +403,31 @@ async def test_pieces_in_any_order_make_the_turn_that_the_whole_payload_makes(
     assert (await memory.verify()).status == "intact"
 
 
+@pytest.mark.parametrize("privacy", ["full", "summary"])
+async def test_a_told_change_is_joined_to_its_edit_in_a_stream_as_in_the_whole_payload(memory: Memory, privacy: str) -> None:
+    own = configured(memory, projects={"*": {"privacy": privacy}})
+    edits = [
+        {"id": f"t{n}", "name": "Edit", "arguments": {"file_path": "x.py", "old_string": f"old {n}", "new_string": f"new line {n}"}}
+        for n in (1, 2)
+    ]
+    change = {"file_path": "x.py", "tool_call_id": "t1", "line_start": 30, "line_end": 30, "change_summary": "as told"}
+    asked, answered = ({"role": "user", "content": "Do it"}, {"role": "assistant", "content": "ok", "tool_calls": edits})
+    whole = {**HEAD, "project_id": "whole", "request_id": "r", "messages": [asked, answered], "code_changes": [change]}
+    recorded = await own.record(whole)
+    pieces: list[Sent] = [("code-changes", change), says(0, "Do it"), says(1, "ok"), ("tool-calls", {"tool_calls": edits})]
+    await stream(own, "s", pieces)
+    closed = await own.requests.finalize("s")
+    one, other = await own.store.turns.by_id(own.workspace, [*recorded.turn_ids, *closed.turn_ids])
+    assert told(one)["changes"] == told(other)["changes"]
+    kept = {part.tool_call_id: part for part in other.changes}
+    assert (len(other.changes), kept["t1"].line_start, kept["t1"].change_summary) == (2, 30, "as told")
+    assert kept["t1"].code_after_hash == content_hash("new line 1")
+    assert [part.diff is None for part in other.changes] == [privacy == "summary"] * 2
+    if privacy == "full":
+        why = await own.why("x.py", 30, line_text="new line 1", project="shop")
+        assert (why.found_by, [reason.change.tool_call_id for reason in why.changes]) == ("content", ["t1"])
+
+
 async def test_what_a_tool_gave_may_come_before_the_call_and_the_message_that_made_it(memory: Memory) -> None:
     await memory.requests.start("r", HEAD)
     await memory.requests.add("r", "tool-results", {"tool_results": [{"tool_call_id": "t1", "content": "boom", "success": False}]})
@@ -428,6 +453,25 @@ async def test_a_file_may_come_before_anything_was_said(memory: Memory) -> None:
         await own.requests.finalize(request_id)
         turn = await turn_of(own, request_id)
         assert (turn.user, len(turn.messages), turn.context_files[0].content_hash) == (f"Fix {request_id}", 1, content_hash("x = 1"))
+
+
+async def test_a_file_given_with_a_question_comes_with_it_when_the_turns_before_are_known(memory: Memory) -> None:
+    history = [{"role": "user", "content": "Fix login"}, {"role": "assistant", "content": "Done"}]
+    file = {"role": "context_file", "content": [{"file_name": "a.py", "file_content": "x = 1"}]}
+    more = [file, {"role": "user", "content": "And logout?"}, {"role": "assistant", "content": "Done, too"}]
+    numbered = [{**message, "sequence": n} for n, message in enumerate([*history, *more])]
+    await memory.record({**HEAD, "request_id": "r1", "messages": history})
+    await memory.record({**HEAD, "request_id": "r2", "messages": numbered})
+    other = {**HEAD, "chat_meta": {"chat_id": "c2"}}
+    await stream(memory, "s1", [("messages", {"messages": history})], other)
+    await memory.requests.finalize("s1")
+    await stream(memory, "s2", [("messages", {"messages": [message]}) for message in numbered], other)
+    await memory.requests.finalize("s2")
+    for request_id in ("r2", "s2"):
+        turn = await turn_of(memory, request_id)
+        assert (turn.user, [part.file_path for part in turn.context_files]) == ("And logout?", ["a.py"])
+    for request_id in ("r1", "s1"):
+        assert (await turn_of(memory, request_id)).context_files == ()
 
 
 # Several at once

@@ -21,6 +21,7 @@ from recollect.capture.clean import Cleaner
 from recollect.capture.payload import read_payload
 from recollect.capture.reading import Reading
 from recollect.capture.secrets import default_redactor
+from recollect.capture.sketch import Piece, Sketch, payload_of, with_piece
 from recollect.client import Client, ClientError, Request, Undelivered
 from tests.kit import START
 
@@ -451,6 +452,25 @@ def test_a_tool_call_hangs_from_an_answer_to_the_same_user(client: Client, serve
     client.flush(PATIENCE_SECONDS)
     made = [[call["id"] for call in message.get("tool_calls", [])] for message in server.seen[0].body["messages"]]
     assert made == [[], ["t1", "t2"], [], ["t3"]]
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_call_that_nobody_answered_stays_in_the_turn_it_was_made_in(client: Client, server: Loopback, *, live: bool) -> None:
+    with client.request("r", project_id="shop", live=live) as request:
+        request.user("u")
+        request.tool_call("ls", tool_call_id="t1")
+        request.user("u2")
+        request.tool_call("cat", tool_call_id="t2")
+        request.assistant("done")
+    client.flush(PATIENCE_SECONDS)
+    payload = server.seen[0].body
+    if live:
+        sketch = Sketch(request_id="r", conversation_id="c")
+        for seen in server.seen:
+            sketch = sketch if seen.piece in {"start", "finalize"} else with_piece(sketch, cast("Piece", seen.piece), seen.body)
+        payload = payload_of(sketch)
+    turns = read_payload(payload, Reading(Cleaner(default_redactor()), START)).turns
+    assert [(turn.user, [call.tool_call_id for call in turn.tool_calls]) for turn in turns] == [("u", ["t1"]), ("u2", ["t2"])]
 
 
 def test_a_call_without_a_result_and_one_of_unknown_success_have_no_status(client: Client, server: Loopback) -> None:

@@ -44,6 +44,10 @@ CHANGE_TYPES: dict[str, ChangeType] = {  # what senders call them
     "edit": "updated", "edited": "updated", "update": "updated", "modify": "updated", "modified": "updated", "change": "updated",
 }  # fmt: skip
 _VERBS = {"created": "created", "deleted": "deleted", "renamed": "renamed"}
+_WORKED_OUT = (
+    "change_type", "function_name", "code_before_hash", "code_after_hash", "diff", "severity", "language", "tool_call_id", "diff_chunk_id",
+)  # fmt: skip
+_COUNTED = re.compile(r" \((?:[+−]\d+ ?)+\)$")  # as `_summary` writes it
 _CUT = re.compile(re.escape(MARK).replace(r"\{shown\}", r"(\d{1,12})").replace(r"\{total\}", r"\d{1,12}"))
 
 _SENSITIVE = re.compile(
@@ -91,19 +95,20 @@ def changes_of_chunks(chunks: object, place: Place, *, tool_call_id: str | None,
     return _changes(_diffs_of_chunks(chunks), place, CodeChange(file_path="", tool_call_id=tool_call_id, timestamp=time))
 
 
-def completed(change: CodeChange, place: Place | None = None, *, is_kind_told: bool = True) -> CodeChange:
+def completed(change: CodeChange, place: Place | None = None) -> CodeChange:
     """Return a change with what its sender left out and its diff tells: counts, lines, function, hashes, language, severity, summary.
 
-    What was done to the file, and where it was before, is taken from the diff where the sender did not tell it. A diff that was cut
-    before it came here tells no counts, hashes or last line; one that is too long is cut here, after it was counted.
+    What was done to the file (an empty type is one that was not told), and where it was before, is taken from the diff where the
+    sender did not tell it. A diff that was cut before it came here tells no counts, hashes or last line; one that is too long is
+    cut here, after it was counted.
     """
     text = change.diff if isinstance(change.diff, str) else ""
     diffs = parse_diff(text)
-    own = [diff for diff in diffs if _is_same_file(diff.path, change.file_path)] or diffs
+    own = [diff for diff in diffs if is_same_file(diff.path, change.file_path)] or diffs
+    shown = next((diff.change_type for diff in own if diff.change_type != "updated"), "updated")
+    change = _replace(change, change_type=change.change_type or shown)
     if not own:
         return _filled(change, None)
-    if not is_kind_told:
-        change = _replace(change, change_type=next((diff.change_type for diff in own if diff.change_type != "updated"), "updated"))
     before = next((diff.renamed_from for diff in own if diff.renamed_from), None)
     before = _located(before, place or Place()) or None if before else None
     said = change.change_summary
@@ -118,7 +123,27 @@ def completed(change: CodeChange, place: Place | None = None, *, is_kind_told: b
     return _filled(change, merged, is_whole=not _was_cut(text))
 
 
-def _is_same_file(path: str, other: str) -> bool:
+def completed_by(told: CodeChange, worked_out: CodeChange | None) -> CodeChange:
+    """Return a change as it was told, with what its sender left out as it was worked out from its call; what nobody knows is judged."""
+    if worked_out is not None:
+        told = _with_lines(told, worked_out.line_start, worked_out.line_end)
+        told = _replace(told, **{name: getattr(told, name) or getattr(worked_out, name) for name in _WORKED_OUT})
+        counts = {name: getattr(worked_out, name) for name in ("lines_added", "lines_removed") if getattr(told, name) is None}
+        told = _with_place_before(_replace(told, **counts), worked_out.change_summary)
+    return _filled(_replace(told, change_type=told.change_type or "updated"), None)
+
+
+def _with_place_before(change: CodeChange, summary: str | None) -> CodeChange:
+    """Return a renamed file's change with the path that a summary says it had, unless its own does."""
+    said = change.change_summary
+    if summary is None or not summary.startswith(RENAMED) or change.change_type != "renamed" or (said or "").startswith(RENAMED):
+        return change
+    before = _COUNTED.sub("", summary.removeprefix(RENAMED))
+    return _replace(change, change_summary=rename_summary(before, said) if said else summary)
+
+
+def is_same_file(path: str, other: str) -> bool:
+    """Tell whether two paths may be of one file: the same, or one the end of the other."""
     return bool(path) and (path == other or path.endswith("/" + other) or other.endswith("/" + path))
 
 

@@ -11,11 +11,20 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import msgspec
 
 from recollect.capture.clean import Cleaner
-from recollect.capture.parts import read_change, read_checkpoint, read_context_file, short_name, snapshot_folder
+from recollect.capture.pairing import each_change_once, paired
+from recollect.capture.parts import (
+    each_file_once,
+    read_change,
+    read_checkpoint,
+    read_context_file,
+    short_name,
+    snapshot_folder,
+    told_change,
+)
 from recollect.capture.paths import Place, place_of
 from recollect.capture.reading import Reading
 from recollect.capture.shapes import RawCall, as_bool, as_id, as_int, as_text, read_call, read_message, token_counts
-from recollect.capture.turns import build_turns, with_status
+from recollect.capture.turns import SILENT_ROLES, build_turns, with_status
 from recollect.clock import SystemClock
 from recollect.errors import InputError
 from recollect.limits import ID_CHARS_MAX, PATH_CHARS_MAX, SYMBOLS_MAX, TURN_PARTS_MAX
@@ -55,7 +64,7 @@ def read_payload(document: object, reading: Reading) -> Payload:
     if reading.place == Place() and not as_text(record.get("cwd")):
         reading.place = _place_of_checkpoints(messages, record)
     _join_calls(messages, record, reading)
-    sent_at = reading.time(record.get("timestamp"))
+    sent_at = reading.time(record.get("created_at") if record.get("timestamp") is None else record["timestamp"])
     if sent_at is not None:
         for message in messages:
             message.timestamp = message.timestamp or sent_at
@@ -145,8 +154,16 @@ def _messages(record: dict[str, Any], reading: Reading) -> list[RawMessage]:
 
 
 def _join_calls(messages: list[RawMessage], record: dict[str, Any], reading: Reading) -> None:
-    """Join the payload's own list of tool calls to the calls its messages made, by id; the rest hang from the last answer."""
+    """Join the payload's own list of tool calls to the calls its messages made, by id, each once.
+
+    The rest hang from the last answer, or from the last one before their result, which then finds them.
+    """
     made = {call.call_id: call for message in messages for call in message.calls if call.call_id is not None}
+    answered: dict[str | None, int] = {}
+    for n, message in enumerate(messages):
+        for result in message.results:
+            if result.call_id is not None:
+                answered.setdefault(result.call_id, n)
     for item in _records(record, "tool_calls", reading):
         listed = read_call(item, reading.notes)
         if listed is None:
@@ -155,13 +172,20 @@ def _join_calls(messages: list[RawMessage], record: dict[str, Any], reading: Rea
         if call is not None:
             _fill(call, listed)
             continue
-        host = next((message for message in reversed(messages) if message.role == "assistant"), messages[-1] if messages else None)
+        host = _host(messages[: answered.get(listed.call_id)]) or _host(messages)
         if host is not None:
             host.calls.append(listed)
+            made |= {listed.call_id: listed} if listed.call_id is not None else {}
+
+
+def _host(messages: list[RawMessage]) -> RawMessage | None:
+    """Return the message from which a call hangs that no message made: the last answer, else what was said last."""
+    answer = next((one for one in reversed(messages) if one.role == "assistant"), None)
+    return answer or next((one for one in reversed(messages) if one.role not in SILENT_ROLES), None)
 
 
 def _fill(call: RawCall, listed: RawCall) -> None:
-    """Add what a list of calls knows of a call that a message made."""
+    """Add what a list of calls knows of a call that a message made, or that it named before."""
     if call.name == "unknown":
         call.name = listed.name
     if call.arguments is None:
@@ -216,7 +240,7 @@ def _with_parts(turns: list[Turn], record: dict[str, Any], sent_at: datetime | N
     return [
         with_parts(
             turn,
-            context_files=[*_records(record, "context_files", reading), *_records(record, "context", reading)] if n == last else [],
+            context_files=[_records(record, name, reading) for name in ("context", "context_files")] if n == last else [],
             changes=changes.get(n, []),
             checkpoints=_records(record, "checkpoints", reading) if n == last else [],
             time=sent_at or turn.started_at,
@@ -229,30 +253,31 @@ def _with_parts(turns: list[Turn], record: dict[str, Any], sent_at: datetime | N
 def with_parts(
     turn: Turn,
     *,
-    context_files: list[dict[str, Any]],
+    context_files: list[list[dict[str, Any]]],
     changes: list[dict[str, Any]],
     checkpoints: list[dict[str, Any]],
     time: datetime | None,
     reading: Reading,
 ) -> Turn:
-    """Return the turn with its context files, changes and checkpoints read from clean records.
+    """Return the turn with its context files (lists of them, the last is believed first), changes and checkpoints read from clean records.
 
-    A change that is told takes the place of what was worked out from its tool call, or from another one's edit of its file;
-    a record that says from what it is `derived` was worked out before.
+    A change that is told takes the place of what was worked out from its tool call, and is completed by it (`pairing`); a record
+    that says from what it is `derived` was worked out before.
     """
-    if not (context_files or changes or checkpoints):
+    if not (any(context_files) or changes or checkpoints):
         return turn
-    told, derived = (
-        read_parts(items, lambda item: read_change(item, time, reading), "code_changes", reading)
-        for items in ([one for one in changes if not _is_derived(one)], [one for one in changes if _is_derived(one)])
-    )
-    calls, paths = {change.tool_call_id for change in told} - {None}, {change.file_path for change in told}
-    own = tuple(change for change in (*turn.changes, *derived) if change.tool_call_id not in calls and change.file_path not in paths)
+    files = turn.context_files
+    for items in context_files:
+        files = each_file_once(files, read_parts(items, lambda item: read_context_file(item, time, reading), "context_files", reading))
+    told = [one for one in changes if not _is_derived(one)]
+    derived = [one for one in changes if _is_derived(one)]
     return msgspec.structs.replace(
         turn,
-        context_files=turn.context_files
-        + read_parts(context_files, lambda item: read_context_file(item, time, reading), "context_files", reading),
-        changes=told + own,
+        context_files=files,
+        changes=paired(
+            each_change_once(read_parts(told, lambda item: told_change(item, time, reading), "code_changes", reading)),
+            (*turn.changes, *read_parts(derived, lambda item: read_change(item, time, reading), "code_changes", reading)),
+        ),
         checkpoints=turn.checkpoints + read_parts(checkpoints, lambda item: read_checkpoint(item, time, reading), "checkpoints", reading),
     )
 

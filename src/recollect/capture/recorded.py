@@ -52,7 +52,7 @@ def said_turn(said: Said, reading: Reading, status: TurnStatus = "complete") -> 
     turns = build_turns(messages, reading)
     turn = with_parts(
         with_status(turns[0], status),
-        context_files=_records("context_files", said.context_files),
+        context_files=[_records("context_files", said.context_files)],
         changes=_records("changes", said.changes),
         checkpoints=_records("checkpoints", said.checkpoints),
         time=turns[0].started_at,

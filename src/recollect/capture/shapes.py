@@ -26,6 +26,14 @@ _RESULT_BLOCKS = frozenset({"tool_result", "function_call_output", "custom_tool_
 _IMAGE_BLOCKS = frozenset({"image", "image_url", "input_image"})
 _RESULT_ROLES = frozenset({"tool", "function"})
 KNOWN_ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function", "plain_text", "cd_instruction", *ENGINE_ROLES})
+_MESSAGE_NAMES = frozenset({
+    "role", "content", "content_summary", "content_hash", "tool_calls", "function_call", "checkpoints",
+    "reasoning", "reasoning_content", "thinking_blocks",
+})  # fmt: skip
+_CALL_NAMES = (
+    "id", "call_id", "tool_call_id", "tool_use_id", "name", "tool_name", "tool", "function", "arguments", "input", "args", "parameters",
+    "result", "output", "error", "content_hash", "result_hash",
+)  # fmt: skip
 _WELL = "success succeeded completed done ok"
 _BADLY = "failed failure error timeout timed_out cancelled canceled denied rejected aborted interrupted"
 _OUTCOMES: dict[str, bool] = {word: well for words, well in ((_WELL, True), (_BADLY, False)) for word in words.split()}
@@ -101,6 +109,9 @@ def read_message(item: object, notes: Counter[str]) -> RawMessage | None:
     block = record.get("type")
     if "role" not in record and isinstance(block, str) and block != "message":
         return _read_item(record, block, notes)
+    if _MESSAGE_NAMES.isdisjoint(record):
+        notes["not_a_message"] += 1
+        return None
     message = RawMessage(role=_role(record.get("role"), notes))
     message.timestamp = _first(record, "timestamp", "created_at", "time")
     message.summary = as_text(record.get("content_summary"))
@@ -175,11 +186,11 @@ def _read_content(record: dict[str, Any], message: RawMessage, notes: Counter[st
                 call_id=as_id(_first(nested, "tool_call_id", "tool_use_id", "call_id")),
                 name=as_text(nested.get("name") or record.get("name")),
                 content=nested.get("content"),
-                failed=as_bool(_first(nested, "tool_failed", "is_error")),
+                failed=_failed(told_success(nested), told_success(record)),
                 timestamp=message.timestamp,
                 content_hash=as_text(nested.get("content_hash")) if nested.get("content") is None else None,
                 size_bytes=as_int(nested.get("result_size_bytes")),
-                duration_ms=as_float(_first(record, "duration_ms", "execution_time_ms")),
+                duration_ms=_duration(record),
             ),
         )
         return
@@ -211,7 +222,7 @@ def _read_engine_content(record: dict[str, Any], message: RawMessage, notes: Cou
     message.chunks = [(call_id, chunks)]
     told = [as_text(chunk.get("application_details")) for chunk in chunks]
     said = "\n".join(text for text in told if text)
-    failed = as_bool(nested.get("tool_failed")) or False
+    failed = _failed(told_success(nested), told_success(record)) or False
     message.results.append(RawResult(call_id=call_id, content=said, failed=failed, timestamp=message.timestamp))
 
 
@@ -262,6 +273,9 @@ def read_call(item: object, notes: Counter[str]) -> RawCall | None:
         notes["not_a_tool_call"] += 1
         return None
     record = cast("dict[str, Any]", item)
+    if not any(record.get(name) is not None for name in _CALL_NAMES):
+        notes["not_a_tool_call"] += 1
+        return None
     inner = record.get("function")
     named = cast("dict[str, Any]", inner) if isinstance(inner, dict) else record
     name = as_text(_first(named, "name", "tool_name", "tool"))
@@ -290,18 +304,38 @@ def _read_outcome(record: dict[str, Any], call: RawCall) -> None:
     call.result = result
     call.error = flat_text(error) if error is not None else None
     call.has_result = call.has_result or result is not None or error is not None
-    success, status = as_bool(record.get("success")), as_text(record.get("status"))
-    if success is None and status is not None:
-        success = _OUTCOMES.get(status.lower())
+    success = told_success(record)
     if success is None and call.error:
         success = False
     call.success = success if success is not None else call.success
     if result is None and (own_hash := as_text(_first(record, "result_hash", "content_hash"))) is not None:
         call.result_hash, call.has_result = own_hash, True
         call.result_size_bytes = as_int(record.get("result_size_bytes"))
-    call.duration_ms = as_float(_first(record, "duration_ms", "execution_time_ms"))
+    call.duration_ms = _duration(record)
     call.timestamp = record.get("timestamp")
     call.diff_chunk_id = as_id(record.get("diff_chunk_id"))
+
+
+def told_success(record: dict[str, Any]) -> bool | None:
+    """Return what a sender says of a call or its result, by whichever flag; that it failed is believed first, None is unknown."""
+    failed = as_bool(_first(record, "tool_failed", "is_error"))
+    if failed:
+        return False
+    success, status = as_bool(record.get("success")), as_text(record.get("status"))
+    if success is None and status is not None:
+        success = _OUTCOMES.get(status.lower())
+    return True if success is None and failed is not None else success
+
+
+def _failed(*successes: bool | None) -> bool | None:
+    """Return whether the first who says so says that it failed."""
+    return next((not success for success in successes if success is not None), None)
+
+
+def _duration(record: dict[str, Any]) -> float | None:
+    """Return how long something took in milliseconds; less than none is unknown."""
+    duration_ms = as_float(_first(record, "duration_ms", "execution_time_ms"))
+    return None if duration_ms is None or duration_ms < 0 else duration_ms
 
 
 def parsed_arguments(arguments: object) -> dict[str, Any] | None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
-from recollect.capture.shapes import as_id, as_int, as_text, read_message
+from recollect.capture.parts import short_name, told_lines, told_path
+from recollect.capture.shapes import as_id, as_int, read_message, told_success
 from recollect.errors import InputError, TooLargeError
 from recollect.identity import canonical, content_hash
 from recollect.limits import TURN_PARTS_MAX
@@ -43,31 +44,52 @@ class Sketch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _replace = msgspec.structs.replace
+_SHOWN_CHARS_MAX = 40
+_FLAGS = frozenset({"tool_failed", "is_error", "success", "status"})
 _COMMANDS = frozenset({"replace", "truncate_from", "remove"})
 
 
 def with_piece(sketch: Sketch, piece: Piece, body: Json) -> Sketch:
     """Put a piece into a sketch; `InputError` when the body is not what the piece is made of."""
     if piece == "model-response":
-        return _replace(sketch, response={**sketch.response, **_object(body)})
+        told = {name: value for name, value in _object(body).items() if value is not None}
+        return _replace(sketch, response={**sketch.response, **told})
     name, key, field = _PIECES[piece]
     record = body if isinstance(body, dict) else {}
     items = _listed(body, name)
     known: dict[str, _Record] = getattr(sketch, field)
-    if record.get("replace") is True:
+    if _replaces(record.get("replace")):
         known = {}
-    first = as_int(record.get("truncate_from"))
+    first = _first_to_go(record.get("truncate_from"))
     if first is not None:
         known = {own: item for own, item in known.items() if (as_int(item.get("sequence")) or 0) < first}
     gone = _removed(piece, record.get("remove"))
     found = {own: item for own, item in known.items() if own not in gone}
     for item in items:
-        own = key(item)
-        found[own] = {**found[own], **item} if piece == "tool-results" and own in found else item
+        found[key(item)] = item
     if len(found) > TURN_PARTS_MAX:
         msg = f"a request has at most {TURN_PARTS_MAX:,} {name}: send them as several requests"
         raise TooLargeError(msg)
     return _replace(sketch, **{field: found})
+
+
+def _replaces(given: Json) -> bool:
+    if given is not None and not isinstance(given, bool):
+        msg = f"replace is true or false, not {_shown(given)}"
+        raise InputError(msg)
+    return given is True
+
+
+def _first_to_go(given: Json) -> int | None:
+    first = as_int(given)
+    if given is not None and first is None:
+        msg = f"truncate_from is the sequence of the first message to go, not {_shown(given)}"
+        raise InputError(msg)
+    return first
+
+
+def _shown(given: Json) -> str:
+    return repr(str(given)[:_SHOWN_CHARS_MAX])
 
 
 def _removed(piece: Piece, given: Json) -> set[str]:
@@ -110,10 +132,19 @@ def _listed(body: Json, name: str) -> list[_Record]:
         given = next((record[one] for one in _NAMES.get(name, (name,)) if one in record), None)
         if given is None:
             given = [] if is_command(record) or not record else [record]
-    if not isinstance(given, list) or not all(isinstance(item, dict) for item in cast("list[Any]", given)):
+    items = [item for item in cast("list[Any]", given) if item is not None] if isinstance(given, list) else [given]
+    if not isinstance(given, list) or not all(isinstance(item, dict) for item in items):
         msg = f"this piece of a request is an object with a list of objects under {name!r}"
         raise InputError(msg)
-    return cast("list[_Record]", given)
+    return [_flat(item) for item in items] if name == "tool_results" else items
+
+
+def _flat(result: _Record) -> _Record:
+    """Return a result that holds another with its call's id, as saved trajectories have it, as one."""
+    inner = result.get("content")
+    if isinstance(inner, dict) and "tool_call_id" in inner:
+        return {**{name: value for name, value in result.items() if name != "content"}, **cast("_Record", inner)}
+    return result
 
 
 def _message_key(item: _Record) -> str:
@@ -134,14 +165,13 @@ def _call_key(item: _Record) -> str:
 
 
 def _file_key(item: _Record) -> str:
-    own = [as_text(item.get("file_path") or item.get("file_name")), item.get("line_start", item.get("line1")), item.get("source")]
-    return canonical(own)
+    return canonical([told_path(item), told_lines(item)[0], short_name(item.get("source"))])
 
 
 def _change_key(item: _Record) -> str:
     own = as_id(item.get("diff_chunk_id") or item.get("id"))
     if own is None:
-        own = canonical([item.get("file_path"), item.get("tool_call_id"), item.get("line_start"), item.get("change_type")])
+        own = canonical([told_path(item), item.get("tool_call_id"), told_lines(item)[0], item.get("change_type")])
     return own if item.get("derived") is None else f"~{item['derived']} {own}"  # what is told does not take its place, nor it theirs
 
 
@@ -164,11 +194,12 @@ def payload_of(sketch: Sketch) -> dict[str, Json]:
     """Return the payload that a sketch amounts to; it always has a message, so that it is seen from its first piece on."""
     messages = [dict(message) for message in sorted(sketch.messages.values(), key=_place)]  # what has no place keeps its order
     by_sequence = {as_int(message.get("sequence")): message for message in messages}
+    made = _made(messages) if sketch.calls else set[str | None]()
     loose: list[_Record] = []
     for own in [*sketch.calls, *(own for own in sketch.results if own not in sketch.calls)]:
         call = _joined(own, sketch.calls.get(own, {}), sketch.results.get(own))
         host = by_sequence.get(as_int(call.get("message_sequence")))
-        if host is not None and call.get("message_sequence") is not None and own in sketch.calls:
+        if host is not None and call.get("message_sequence") is not None and own in sketch.calls and own not in made:
             host["tool_calls"] = [*(host.get("tool_calls") or []), call]
         else:
             loose.append(call)
@@ -182,6 +213,12 @@ def payload_of(sketch: Sketch) -> dict[str, Json]:
         "checkpoints": list(sketch.checkpoints.values()),
         "model_response": sketch.response,
     }
+
+
+def _made(messages: list[_Record]) -> set[str | None]:
+    """Return the ids of the calls that messages made themselves, in whichever shape; what else is known of these completes them."""
+    read = (read_message(message, Counter()) for message in messages)
+    return {call.call_id for message in read if message is not None for call in message.calls}
 
 
 def _place(message: _Record) -> float:
@@ -208,7 +245,7 @@ def _failed_calls(sketch: Sketch) -> set[str]:
         made = message.get("tool_calls")
         told += [message] if message.get("role") == "tool" else []
         told += [call for call in cast("list[Any]", made) if isinstance(call, dict)] if isinstance(made, list) else []
-    return {_call_key(one) for one in told if one.get("success") is False or one.get("tool_failed") is True}
+    return {_call_key(one) for one in told if told_success(one) is False}
 
 
 def _joined(own: str, call: _Record, result: _Record | None) -> _Record:
@@ -216,9 +253,11 @@ def _joined(own: str, call: _Record, result: _Record | None) -> _Record:
     named = {"id": own, **call} if not own.startswith("~") else dict(call)
     if result is None:
         return named
-    outcome = {name: value for name, value in result.items() if name not in {"content", "tool_failed", "id"} and value is not None}
+    outcome = {name: value for name, value in result.items() if name not in _FLAGS | {"content", "id"} and value is not None}
     if result.get("content") is not None:
         outcome["result"] = result["content"]
-    if isinstance(result.get("tool_failed"), bool):
-        outcome["success"] = not result["tool_failed"]
+    success = told_success(result)
+    if success is not None:
+        named = {name: value for name, value in named.items() if name not in _FLAGS}
+        outcome["success"] = success
     return {**named, **outcome}

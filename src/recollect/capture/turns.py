@@ -43,19 +43,31 @@ if TYPE_CHECKING:
 
 _FAILURE = re.compile(r"\s*(?:<tool_use_error>|(?:error|traceback|exception|fatal|failed)\b\s*[:(]|exit code:? [1-9])", re.IGNORECASE)
 _LEAF_CHARS_MIN = 200
+SILENT_ROLES = frozenset({"tool", "function", "context_file", "diff"})  # what they bring is no message of the turn
 
 
 def build_turns(messages: Iterable[RawMessage], reading: Reading) -> list[Turn]:
-    """Group messages into turns: a user message and everything up to the next one; what comes first starts one too."""
+    """Group messages into turns: a user message and everything up to the next one; what comes first starts one too.
+
+    Files that stand between an answer that called no tool and a user's message were given with that message.
+    """
     drafts: list[_Draft] = []
+    given: list[RawMessage] = []
     for message in messages:
+        if message.role == "context_file" and drafts and drafts[-1].has_answered:
+            given.append(message)
+            continue
         starts = message.role == "user" and not (message.results and not message.text)
         if not drafts or (starts and drafts[-1].has_begun):
             if message.results and drafts:
                 drafts[-1].take_results(message.results)
                 message.results = []
             drafts.append(_Draft(reading, drafts[-1] if drafts else None))
-        drafts[-1].take(message)
+        for one in [*given, message]:
+            drafts[-1].take(one)
+        given = []
+    for one in given:
+        drafts[-1].take(one)
     turns = [draft.turn() for draft in drafts if draft.messages or draft.calls]
     if turns and not (turns[-1].tool_calls or any(message.role == "assistant" for message in turns[-1].messages)):
         turns[-1] = msgspec.structs.replace(turns[-1], status="open")
@@ -71,6 +83,7 @@ class _Draft:
         self.messages: list[RawMessage] = []
         self.calls: list[tuple[RawCall, int, int]] = []  # call, its message's place in the turn, iteration
         self.iteration = -1
+        self.has_answered = False  # whether what came last was an answer that called no tool
         self.given: list[tuple[dict[str, Any], Any]] = []  # files given as context, each with its time
         self.chunks: list[tuple[str | None, list[dict[str, Any]]]] = []
 
@@ -85,9 +98,11 @@ class _Draft:
             msg = f"a turn has more than {TURN_MESSAGES_MAX:,} messages or {TURN_TOOL_CALLS_MAX:,} tool calls: record it as several turns"
             raise TooLargeError(msg)
         self.take_results(message.results)
-        self.given += [(record, message.timestamp) for record in message.context_files]
+        self.has_answered = message.role == "assistant" and not (message.calls or message.results)
+        source = {"source": "tool"} if self.calls else {}
+        self.given += [({**source, **record}, message.timestamp) for record in message.context_files]
         self.chunks += message.chunks
-        if message.role in {"tool", "function", "context_file", "diff"}:
+        if message.role in SILENT_ROLES:
             return
         if message.is_empty and message.role == "assistant" and self.messages:
             self.reading.notes["empty_messages"] += 1
@@ -158,8 +173,7 @@ class _Draft:
         )
 
     def _context_files(self, started: datetime) -> tuple[ContextFile, ...]:
-        source = {"source": "tool"} if self.calls else {}
-        read = [read_context_file({**source, **record}, self.reading.time(time) or started, self.reading) for record, time in self.given]
+        read = [read_context_file(record, self.reading.time(time) or started, self.reading) for record, time in self.given]
         self.reading.notes["context_files_unreadable"] += read.count(None)
         return tuple(part for part in read if part is not None)
 

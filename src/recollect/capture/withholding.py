@@ -13,7 +13,7 @@ import msgspec
 from recollect.capture.changes import changes_of_chunks, long_path_before
 from recollect.capture.engine import context_records
 from recollect.capture.files import is_shell
-from recollect.capture.parts import read_change
+from recollect.capture.parts import told_change
 from recollect.capture.shapes import RawCall, RawMessage, as_float, as_id, as_int, as_text, read_call, read_message
 from recollect.capture.turns import build_turns, char_count
 from recollect.identity import content_hash
@@ -171,7 +171,7 @@ def withheld_piece(piece: Piece, items: list[_Item], reading: Reading) -> list[t
     if piece == "tool-results":
         return [("tool-results", [_result_item(item, reading) for item in items])]
     if piece == "code-changes":
-        read = [(item, read_change(item, None, reading)) for item in items]
+        read = [(item, told_change(item, None, reading)) for item in items]
         return [("code-changes", [{**_ids(item, "id"), **_plain(change, reading)} for item, change in read if change is not None])]
     if piece == "context":
         return [("context", [_context_item(item) for item in context_records(items)])]
@@ -326,11 +326,9 @@ def _outcome(raw: RawCall, call: ToolCall) -> _Item:
 
 
 def _result_item(item: _Item, reading: Reading) -> _Item:
-    own = {name: value for name, value in item.items() if name not in {"content", "tool_failed"}}
+    own = {name: value for name, value in item.items() if name != "content"}
     if item.get("content") is not None:
         own["result"] = item["content"]
-    if isinstance(item.get("tool_failed"), bool):
-        own["success"] = not item["tool_failed"]
     raw = read_call({"name": "unknown", **own}, reading.notes)
     if raw is None:  # a record always is one
         return {}

@@ -97,7 +97,8 @@ class Request:
         self._calls: dict[str, Json] = {}
         self._sequence = 0
         self._asking: Json | None = None  # the assistant's last message since the user spoke, from which tool calls hang
-        self._unasked: list[Json] = []  # calls before there was one: they hang from the next
+        self._unasked: list[Json] = []  # calls before there was one: they hang from the next, or from the user's message it left unanswered
+        self._asked: Json | None = None  # the user's last message
         if live:
             delivery.send(self.id, "start", self._head)
 
@@ -152,19 +153,21 @@ class Request:
             completion_tokens=plain(completion_tokens),
         )
         joined: list[Json] = []
+        host: Json | None = None
         with self._lock:
             said |= {"sequence": self._sequence, "timestamp": _now()}
             self._sequence += 1
             if role == "user":
-                self._asking = None
+                host, self._asked, self._asking = self._asked, said, None
             elif role == "assistant":
-                self._asking = said
+                host = self._asking = said
+            if host is not None:
                 joined, self._unasked = self._unasked, []
                 if joined and not self._live:
-                    said["tool_calls"] = joined
+                    host["tool_calls"] = joined
         self._add("messages", "messages", said)
-        if joined and self._live:  # they were sent before anybody knew which message they would hang from
-            self._stream("tool-calls", {"tool_calls": [{**one, "message_sequence": said["sequence"]} for one in joined]})
+        if host is not None and joined and self._live:  # they were sent before anybody knew which message they would hang from
+            self._stream("tool-calls", {"tool_calls": [{**one, "message_sequence": host["sequence"]} for one in joined]})
 
     def context(self, file_path: str, **fields: Unpack[ContextFields]) -> None:
         """Record a file that was given to the model; `usefulness` is from 0 to 1, and left out when unknown."""

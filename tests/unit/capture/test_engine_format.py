@@ -41,6 +41,55 @@ def test_a_context_file_message_is_context_of_its_turn_and_nothing_that_was_said
     assert file.content_hash == content_hash("x = 1\n")
 
 
+def given(name: str) -> dict[str, Any]:
+    return {"role": "context_file", "content": [{"file_name": name}]}
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+@pytest.mark.parametrize("answer", [[], [{"role": "assistant", "content": "ok"}]], ids=["after a tool", "after an answer"])
+def test_files_between_an_answer_and_a_user_belong_to_the_turn_that_begins_with_that_user(answer: list[dict[str, Any]]) -> None:
+    result = {"role": "tool", "tool_call_id": "t1", "content": "done"}
+    history = [given("before.py"), *asked(result), *answer]
+    turns = turns_of([*history, given("a.py"), given("b.py"), user("And this?"), {"role": "assistant", "content": "yes"}])
+    files = [[part.file_path for part in turn.context_files] for turn in turns]
+    assert files == ([["before.py"], ["a.py", "b.py"]] if answer else [["before.py", "a.py", "b.py"], []])
+
+
+def test_files_after_an_answer_that_nobody_answers_belong_to_its_turn() -> None:
+    answer = {"role": "assistant", "content": "ok"}
+    for more in ([], [{"role": "assistant", "content": "and more"}], [{"role": "plain_text", "content": "p"}]):
+        (turn,) = turns_of([user("Look"), answer, given("a.py"), *more])
+        assert [part.file_path for part in turn.context_files] == ["a.py"]
+
+
+def test_only_files_that_come_after_a_call_were_found_by_a_tool() -> None:
+    question, *rest = asked({"role": "tool", "tool_call_id": "t1", "content": "done"})
+    (turn,) = turns_of([given("first.py"), question, given("second.py"), *rest, given("third.py")])
+    assert [(part.file_path, part.source) for part in turn.context_files] == [
+        ("first.py", None),
+        ("second.py", None),
+        ("third.py", "tool"),
+    ]
+
+
+def test_a_file_that_a_message_and_a_list_give_is_one_with_what_both_say() -> None:
+    message = {"role": "context_file", "content": [*CONTEXT, {"file_name": "src/a.py", "line1": 50, "line2": 60}]}
+    told = {"file_path": "src/a.py", "line_start": 1, "line_end": 39, "usefulness": 0.5, "source": "vecdb"}
+    (turn,) = turns_of([user("Look"), message], context_files=[told], context=[{**told, "source": None, "language": "python"}])
+    other, one = turn.context_files
+    assert (other.line_start, other.line_end, other.source) == (50, 60, None)
+    assert (one.usefulness, one.source, one.language, one.content_hash) == (0.5, "vecdb", "python", content_hash("x = 1\n"))
+
+
+def test_a_list_that_names_a_file_several_times_means_it() -> None:
+    told = [{"file_path": "src/a.py", "source": source} for source in ("vecdb", "ast", "ast")]
+    (turn,) = turns_of([user("Look")], context_files=told)
+    assert [part.source for part in turn.context_files] == ["vecdb", "ast", "ast"]
+
+
 @pytest.mark.parametrize(
     "message",
     [

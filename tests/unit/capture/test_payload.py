@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from recollect.capture.reading import Reading
 from recollect.capture.secrets import default_redactor
 from recollect.errors import InputError
 from recollect.identity import content_hash
+from recollect.model import CodeChange
 from tests.kit import START, said
 
 
@@ -75,6 +77,91 @@ def test_a_change_without_a_call_leaves_those_of_other_files() -> None:
     messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "tool_calls": [call]}]
     payload, _ = read({"messages": messages, "code_changes": [{"file_path": "b.py"}]})
     assert [change.file_path for change in payload.turns[0].changes] == ["b.py", "a.py"]
+
+
+EDIT = {"path": "src/auth.py", "old_str": "return token\n", "replacement": "if token is None:\n    return None\nreturn token\n"}
+PATCH = "*** Begin Patch\n*** Update File: y.py\n@@\n-a\n+b\n*** Update File: z.py\n@@\n-c\n+d\n*** End Patch"
+
+
+def edited(call_id: str, path: str, old: str, new: str) -> dict[str, Any]:
+    return {"id": call_id, "name": "Edit", "arguments": {"file_path": path, "old_string": old, "new_string": new}}
+
+
+def changes_of(calls: list[dict[str, Any]], told: list[dict[str, Any]], *more: dict[str, Any], **place: str) -> list[CodeChange]:
+    messages = [{"role": "user", "content": "Do it"}, {"role": "assistant", "content": "ok", "tool_calls": calls}, *more]
+    payload, notes = read({"messages": messages, "code_changes": told}, Place(**place))
+    assert notes == {}
+    return list(payload.turns[0].changes)
+
+
+def test_a_told_change_keeps_what_was_told_and_takes_the_rest_from_the_edit_of_its_call() -> None:
+    call = {"id": "t1", "tool": "update_textdoc", "arguments": EDIT}
+    told = {"file_path": "src/auth.py", "tool_call_id": "t1", "line_start": 30, "line_end": 34, "lines_added": 3, "severity": "high"}
+    (worked_out,) = changes_of([call], [])
+    (change,) = changes_of([call], [told])
+    assert (change.line_start, change.line_end, change.lines_added, change.severity) == (30, 34, 3, "high")
+    assert worked_out.diff is not None
+    assert worked_out.code_after_hash is not None
+    assert (change.diff, change.lines_removed, change.tool_call_id) == (worked_out.diff, worked_out.lines_removed, "t1")
+    assert (change.code_before_hash, change.code_after_hash) == (worked_out.code_before_hash, worked_out.code_after_hash)
+    assert change.change_summary == "edited auth.py (+3)"
+
+
+def test_a_told_change_leaves_the_edits_that_other_calls_made_in_its_file() -> None:
+    calls = [edited("t1", "x.py", "a", "b"), edited("t2", "x.py", "c", "d")]
+    one, other = changes_of(calls, [{"file_path": "x.py", "tool_call_id": "t1"}])
+    assert [(change.tool_call_id, change.diff) for change in (one, other)] == [("t1", "@@\n-a\n+b"), ("t2", "@@\n-c\n+d")]
+
+
+def test_a_told_change_leaves_the_edits_that_its_call_made_in_other_files() -> None:
+    call = {"id": "t1", "name": "apply_patch", "arguments": {"input": PATCH}}
+    one, other = changes_of([call], [{"file_path": "y.py", "tool_call_id": "t1", "change_summary": "as told"}])
+    assert [(change.file_path, change.diff) for change in (one, other)] == [("y.py", "@@\n-a\n+b"), ("z.py", "@@\n-c\n+d")]
+    assert one.change_summary == "as told"
+
+
+def test_a_change_told_without_its_call_is_that_of_the_only_call_that_edited_its_file() -> None:
+    calls = [edited("t1", "x.py", "a", "b"), edited("t2", "y.py", "c", "d")]
+    changes = changes_of(calls, [{"file_path": "x.py"}])
+    assert [(change.file_path, change.tool_call_id, change.diff) for change in changes] == [
+        ("x.py", "t1", "@@\n-a\n+b"),
+        ("y.py", "t2", "@@\n-c\n+d"),
+    ]
+
+
+@pytest.mark.parametrize("own_id", [{}, {"tool_call_id": "t1"}], ids=["of no call", "of its call"])
+def test_several_told_changes_of_one_edit_stay_as_told_and_count_once(own_id: dict[str, str]) -> None:
+    told = [{"file_path": "x.py", "line_start": n, "line_end": n, "lines_added": 1, **own_id} for n in (1, 9)]
+    changes = changes_of([edited("t1", "x.py", "a", "b")], told)
+    assert [(change.line_start, change.diff, change.tool_call_id) for change in changes] == [(1, None, "t1"), (9, None, "t1")]
+
+
+def test_the_lines_of_a_told_change_tell_which_of_several_edits_it_is() -> None:
+    chunk = {"file_name": "x.py", "file_action": "edit", "lines_remove": "a\n"}
+    chunks = [{**chunk, "line1": line, "line2": line + 1, "lines_add": f"line {line}\n"} for line in (10, 40, 80)]
+    call = {"id": "t1", "name": "update_textdoc", "arguments": {"path": "x.py"}}
+    diff = {"role": "diff", "tool_call_id": "t1", "content": chunks}
+    told = [{"file_path": "x.py", "tool_call_id": "t1", "line_start": line, "change_summary": f"told {line}"} for line in (40, 10)]
+    changes = changes_of([call], told, diff)
+    assert [(change.line_start, change.change_summary, "+line" in (change.diff or "")) for change in changes] == [
+        (40, "told 40", True),
+        (10, "told 10", True),
+        (80, "edited x.py (+1 −1)", True),
+    ]
+    (all_,) = changes_of([call], [{"file_path": "x.py", "tool_call_id": "t1", "change_summary": "all of it"}], diff)
+    assert (all_.change_summary, all_.diff) == ("all of it", None)
+
+
+def test_a_told_change_is_that_of_its_call_by_whatever_part_of_its_path_it_names_the_file() -> None:
+    (change,) = changes_of([edited("t1", "src/x.py", "a", "b")], [{"file_path": "/w/src/x.py", "tool_call_id": "t1"}])
+    assert (change.file_path, change.diff) == ("/w/src/x.py", "@@\n-a\n+b")
+
+
+def test_a_told_rename_knows_where_the_file_was_before() -> None:
+    call = {"id": "t1", "name": "mv", "arguments": {"source": "a.py", "destination": "b.py"}}
+    for beside, summary in (({"change_summary": "moved"}, "renamed from a.py (moved)"), ({}, "renamed from a.py")):
+        (change,) = changes_of([call], [{"file_path": "b.py", "change_type": "renamed", "tool_call_id": "t1", **beside}])
+        assert change.change_summary == summary
 
 
 def test_a_change_keeps_its_tool_call() -> None:
@@ -202,3 +289,82 @@ def test_paths_are_relative_to_the_project() -> None:
         {"messages": said("a"), "context_files": [{"file_path": "/p/src/a.py"}, {"file_path": "/q/b.py"}]}, Place(root="/p", cwd="/p")
     )
     assert [part.file_path for part in payload.turns[0].context_files] == ["src/a.py", "/q/b.py"]
+
+
+@pytest.mark.parametrize(
+    "answered",
+    [{"role": "tool", "tool_call_id": "t1", "content": "no", "tool_failed": True}, {"role": "diff", "tool_call_id": "t1", "content": []}],
+    ids=["tool", "diff"],
+)
+@pytest.mark.parametrize("before", [[], [{"role": "assistant", "content": "I look"}]], ids=["a question", "an answer"])
+def test_a_result_finds_the_call_that_only_the_list_names_wherever_it_stands(
+    before: list[dict[str, Any]], answered: dict[str, Any]
+) -> None:
+    messages = [{"role": "user", "content": "x"}, *before, answered, {"role": "assistant", "content": "done"}, *said("and", "more")]
+    payload, notes = read({"messages": messages, "tool_calls": [{"tool_call_id": "t1", "tool_name": "cat"}]})
+    first, last = payload.turns
+    status = "failed" if answered["role"] == "tool" else "success"
+    assert [(call.tool_name, call.status, call.message_id) for call in first.tool_calls] == [("cat", status, str(len(before)))]
+    assert (last.tool_calls, notes) == ((), {})
+
+
+FAILURES = [{"tool_failed": True}, {"is_error": True}, {"success": False}, {"status": "error"}, {"success": True, "tool_failed": True}]
+
+
+@pytest.mark.parametrize("flag", FAILURES, ids=str)
+def test_a_failure_is_one_by_whichever_flag_and_wherever_it_is_told(flag: dict[str, Any]) -> None:
+    asked = [*said("x"), {"role": "assistant", "content": "y", "tool_calls": [{"id": "t1", "name": "cat"}]}]
+    listed = {"tool_calls": [{"tool_call_id": "t1", "tool_name": "cat", "result": "No such file", **flag}]}
+    result = {"role": "tool", "tool_call_id": "t1", "content": "No such file"}
+    nested: dict[str, Any] = {"role": "tool", "content": {"tool_call_id": "t1", "content": "No such file"}}
+    for messages, beside in (
+        (asked, listed),
+        ([*asked, {**result, **flag}], {}),
+        ([*asked, {**nested, **flag}], {}),
+        ([*asked, {**nested, "content": {**nested["content"], **flag}}], {}),
+    ):
+        (call,) = read({"messages": messages, **beside})[0].turns[0].tool_calls
+        assert (call.tool_name, call.status) == ("cat", "failed")
+
+
+@pytest.mark.parametrize("flag", [{"tool_failed": False}, {"is_error": False}, {"success": True}, {"status": "success"}], ids=str)
+def test_a_success_that_is_told_is_believed_over_how_the_result_begins(flag: dict[str, Any]) -> None:
+    asked = {"role": "assistant", "content": "y", "tool_calls": [{"id": "t1", "name": "cat"}]}
+    messages = [*said("x"), asked, {"role": "tool", "tool_call_id": "t1", "content": "Error: is the title of this page", **flag}]
+    assert [call.status for call in read({"messages": messages})[0].turns[0].tool_calls] == ["success"]
+
+
+@pytest.mark.parametrize("name", ["execution_time_ms", "duration_ms"])
+def test_a_duration_of_less_than_nothing_is_unknown(name: str) -> None:
+    payload, _ = read({"messages": said("a"), "tool_calls": [{"tool_call_id": "t1", "tool_name": "cat", name: -5}]})
+    assert [call.duration_ms for call in payload.turns[0].tool_calls] == [None]
+
+
+def test_a_call_that_a_list_names_twice_is_one_call() -> None:
+    listed = [{"tool_call_id": "t1", "tool_name": "cat"}, {"tool_call_id": "t1", "tool_name": "cat", "status": "failed"}]
+    payload, _ = read({"messages": said("a", "b"), "tool_calls": listed})
+    assert [(call.tool_name, call.status) for call in payload.turns[0].tool_calls] == [("cat", "failed")]
+
+
+def test_a_change_that_is_told_twice_is_one_change() -> None:
+    chunk = {"file_path": "a.py", "line_start": 1, "line_end": 3, "diff_chunk_id": "d1"}
+    told = [chunk, {**chunk, "change_summary": "the later one"}, {**chunk, "line_start": 2}, {"file_path": "b.py"}, {"file_path": "b.py"}]
+    payload, _ = read({"messages": said("a"), "code_changes": told})
+    assert [(change.file_path, change.line_start, change.change_summary) for change in payload.turns[0].changes] == [
+        ("a.py", 1, "the later one"),
+        ("a.py", 2, "edited a.py"),
+        ("b.py", None, "edited b.py"),
+    ]
+
+
+def test_changes_of_one_file_that_differ_are_all_kept() -> None:
+    told = [{"file_path": "a.py", "tool_call_id": "t1", "change_summary": text} for text in ("one thing", "and another")]
+    payload, _ = read({"messages": said("a"), "code_changes": told})
+    assert [change.change_summary for change in payload.turns[0].changes] == ["one thing", "and another"]
+
+
+def test_a_trajectory_was_when_it_was_created() -> None:
+    trajectory = {"id": "c1", "created_at": "2026-01-02T03:04:05Z", "updated_at": "2026-01-03T03:04:05Z", "messages": said("a", "b")}
+    assert read(trajectory)[0].turns[0].started_at == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    later = {**trajectory, "timestamp": "2026-01-04T00:00:00Z"}
+    assert read(later)[0].turns[0].started_at == datetime(2026, 1, 4, tzinfo=UTC)

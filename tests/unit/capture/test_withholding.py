@@ -297,6 +297,14 @@ STREAMS: dict[str, Pieces] = {
         ("tool-calls", [{"id": "t1", "name": "x"}]),
         ("tool-results", [{"tool_call_id": "t1", "error": "it broke", "tool_failed": True}]),
     ],
+    "failures by every flag": [
+        ("tool-calls", [{"id": f"t{n}", "name": "Write", "arguments": {"file_path": f"{n}.py", "content": "x"}} for n in range(4)]),
+        ("tool-results", [
+            {"tool_call_id": "t0", "content": "no", "is_error": True},
+            {"tool_call_id": "t1", "content": "no", "status": "error"},
+            {"tool_call_id": "t2", "content": "no", "tool_failed": True}]),
+        ("messages", [{"role": "tool", "tool_call_id": "t3", "content": "no", "success": False}]),
+    ],
     "changes": [
         ("code-changes", {"code_changes": [
             {"file_path": "src/a.py", "diff": "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,1 +1,2 @@\n-x = 1\n+x = 2\n+y = 3\n"},
@@ -319,6 +327,20 @@ STREAMS: dict[str, Pieces] = {
     "a change of the file of another edit": [
         ("tool-calls", {"tool_calls": [{"id": "t1", "name": "update_textdoc", "arguments": json.dumps(EDIT)}]}),
         ("code-changes", {"code_changes": [{"file_path": "src/a.py", "lines_added": 9}, {"file_path": "src/b.py"}]}),
+    ],
+    "an edit, and the lines and kind of it that are told": [
+        ("code-changes", {"code_changes": [{"file_path": "src/a.py", "tool_call_id": "t1", "line_start": 30, "change_type": "modified"}]}),
+        ("tool-calls", {"tool_calls": [{"id": "t1", "name": "update_textdoc", "arguments": json.dumps(EDIT)}]}),
+    ],
+    "two edits of a file, of which one is told": [
+        ("tool-calls", {"tool_calls": [
+            {"id": "t1", "name": "update_textdoc", "arguments": json.dumps(EDIT)},
+            {"id": "t2", "name": "update_textdoc", "arguments": {**EDIT, "old_str": "z = 1"}}]}),
+        ("code-changes", {"code_changes": [{"file_path": "src/a.py", "tool_call_id": "t1"}]}),
+    ],
+    "a move that is told": [
+        ("tool-calls", {"tool_calls": [{"id": "t1", "name": "mv", "arguments": {"source": "a.py", "destination": "b.py"}}]}),
+        ("code-changes", {"code_changes": [{"file_path": "b.py", "tool_call_id": "t1", "change_type": "moved", "change_summary": "why"}]}),
     ],
     "an edit, its diff, and the change that is told of it": [
         ("messages", {"messages": [
