@@ -346,6 +346,13 @@ def test_a_file_from_before_recall_is_counted_and_embedded_again(tmp_path: Path)
     raw = apsw.Connection(str(path))
     raw.execute(
         """
+        drop index code_change_by_rename; drop table job; alter table workspace drop column embedder;
+        create table job (
+            pk integer primary key, conversation_pk integer not null references conversation (pk) on delete cascade, kind text not null,
+            state text not null, again integer not null, attempts integer not null, since text not null, due_at text not null,
+            lease_until text, token text, error text, unique (conversation_pk, kind)
+        ) strict;
+        create index turn_by_end on turn (ended_at); create index tool_call_by_name on tool_call (tool_name, status);
         drop trigger passage_untallied; drop table tally;
         drop trigger plane_spoilt; drop table plane;
         drop index turn_by_expiry; drop index summary_by_expiry; alter table turn drop column expires_at;

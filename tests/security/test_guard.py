@@ -24,9 +24,10 @@ import uvicorn
 from recollect.clock import CountedIds, ManualClock
 from recollect.errors import ConfigError
 from recollect.serve.http.connections import Connection, Room
-from recollect.serve.http.guard import Guard, Limits, Message, Receive, Scope, Send
+from recollect.serve.http.guard import Guard, Message, Receive, Scope, Send
 from recollect.serve.http.log import AuditLog, Entry, Logs, RequestLog
 from recollect.serve.http.tokens import ROLES, FirstKey, Role, TokenFile
+from recollect.serve.http.traffic import Limits
 from tests.kit import START
 
 HOSTS = frozenset({"Memory.Example", "pinned.example:8443"})

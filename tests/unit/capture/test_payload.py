@@ -87,9 +87,9 @@ def edited(call_id: str, path: str, old: str, new: str) -> dict[str, Any]:
     return {"id": call_id, "name": "Edit", "arguments": {"file_path": path, "old_string": old, "new_string": new}}
 
 
-def changes_of(calls: list[dict[str, Any]], told: list[dict[str, Any]], *more: dict[str, Any], **place: str) -> list[CodeChange]:
+def changes_of(calls: list[dict[str, Any]], told: list[dict[str, Any]], *more: dict[str, Any], root: str | None = None) -> list[CodeChange]:
     messages = [{"role": "user", "content": "Do it"}, {"role": "assistant", "content": "ok", "tool_calls": calls}, *more]
-    payload, notes = read({"messages": messages, "code_changes": told}, Place(**place))
+    payload, notes = read({"messages": messages, "code_changes": told}, Place(root=root))
     assert notes == {}
     return list(payload.turns[0].changes)
 

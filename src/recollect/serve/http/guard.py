@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import re
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -22,7 +21,9 @@ from recollect.clock import RandomIds, SystemClock
 from recollect.errors import ConfigError
 from recollect.serve.http.addresses import LOOPBACK_HOSTS, authority_of, with_port
 from recollect.serve.http.log import Entry, Logs
+from recollect.serve.http.refusals import RefusalError, come_again, late, stopping
 from recollect.serve.http.tokens import TokenRecord
+from recollect.serve.http.traffic import Limits, Traffic
 
 if TYPE_CHECKING:
     from recollect.clock import Clock, Ids
@@ -34,13 +35,6 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
-
-BODY_BYTES_MAX = 64 * 1024 * 1024
-REQUESTS_AT_ONCE_MAX = 64
-REQUESTS_PER_SECOND = 100.0
-REQUESTS_BURST = 200
-BODY_SECONDS_MAX = 30.0
-REQUEST_SECONDS_MAX = 120.0
 
 OPEN_PATH = "/health"
 FIRST_KEY_ID = "first-key"
@@ -55,38 +49,6 @@ CLIENT_GONE = 499  # of no standard, and what proxies write down, too: nobody is
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CHALLENGE = ((b"www-authenticate", b"Bearer"),)
 _OURS = frozenset({b"server", b"x-request-id", b"x-content-type-options", b"cache-control"})
-
-
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the guard lets through; `hosts` are names beside the loopback ones, each for any port or as `name:port`."""
-
-    body_bytes_max: int = BODY_BYTES_MAX
-    requests_at_once_max: int = REQUESTS_AT_ONCE_MAX
-    per_second: float = REQUESTS_PER_SECOND
-    burst: int = REQUESTS_BURST
-    body_seconds_max: float = BODY_SECONDS_MAX
-    request_seconds_max: float = REQUEST_SECONDS_MAX
-    hosts: frozenset[str] = frozenset()
-
-    def __post_init__(self) -> None:
-        for name in ("body_bytes_max", "requests_at_once_max", "per_second", "burst", "body_seconds_max", "request_seconds_max"):
-            if not 0 < getattr(self, name) < math.inf:
-                msg = f"{name} is a number above 0, not {getattr(self, name)}"
-                raise ConfigError(msg)
-        for host in self.hosts:
-            if authority_of(host) is None:
-                msg = f"a host is a name, or name:port, such as memory.example:8722, not {host[:60]!r}"
-                raise ConfigError(msg)
-
-
-class RefusalError(Exception):
-    """A request is answered by the guard: a status, one sentence, and the headers that belong to the status."""
-
-    def __init__(self, status: int, detail: str, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-        self.headers = [*headers]
 
 
 class Guard:
@@ -116,7 +78,7 @@ class Guard:
         self.clock = clock or SystemClock()
         self.ids = ids or RandomIds()
         self.monotonic = monotonic
-        self.traffic = _Traffic(self.limits, monotonic)
+        self.traffic = Traffic(self.limits, monotonic)
         self.is_stopping = False
         self.arriving: set[asyncio.Timeout] = set()  # until when bodies are waited for
 
@@ -134,37 +96,6 @@ class Guard:
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
-
-
-class _Traffic:
-    """How much is let through: a bucket of requests for each token, and a bound on those under way, whosever they are."""
-
-    def __init__(self, limits: Limits, monotonic: Callable[[], float]) -> None:
-        self._limits = limits
-        self._monotonic = monotonic
-        self._under_way = 0
-        self._buckets: dict[str, tuple[float, float]] = {}  # what is left, and when that was so; as many as there are tokens
-
-    @contextlib.contextmanager
-    def admitted(self, token_id: str) -> Generator[None]:
-        """Count a request as under way, or refuse it with the seconds after which to come again."""
-        if self._under_way >= self._limits.requests_at_once_max:
-            raise _come_again(429, "Too many requests are under way: send it again later.", 1)
-        self._take(token_id)
-        self._under_way += 1
-        try:
-            yield
-        finally:
-            self._under_way -= 1
-
-    def _take(self, token_id: str) -> None:
-        now = self._monotonic()
-        left, since = self._buckets.get(token_id, (float(self._limits.burst), now))
-        left = min(float(self._limits.burst), left + max(now - since, 0.0) * self._limits.per_second)
-        if left < 1:
-            self._buckets[token_id] = (left, now)
-            raise _come_again(429, "This token sends requests too fast: send it again later.", (1 - left) / self._limits.per_second)
-        self._buckets[token_id] = (left - 1, now)
 
 
 class _Exchange:
@@ -203,7 +134,7 @@ class _Exchange:
         except RefusalError as refusal:
             await self._refuse(refusal)
         except asyncio.CancelledError as cancelled:  # the server stops, and waits for nobody any more
-            await self._refuse(_stopping())
+            await self._refuse(stopping())
             self._error = type(cancelled).__name__
         except ConfigError as error:  # who runs the server reads in its log what to do; it holds no content
             await self._break(f"ConfigError: {error}")
@@ -299,7 +230,7 @@ class _Exchange:
             await asyncio.wait({task}, timeout=self._guard.limits.request_seconds_max)
             if not task.done() and self._status is None:
                 await self._refuse(
-                    _come_again(503, "The request took too long: it may or may not have taken effect, and may be sent again.", 1)
+                    come_again(503, "The request took too long: it may or may not have taken effect, and may be sent again.", 1)
                 )
                 task.cancel()
             if not task.done():  # what cannot be stopped still counts as under way
@@ -331,7 +262,7 @@ class _Exchange:
                 async with waiting:
                     message = await self._server_receive()
             except TimeoutError:
-                return await self._cut_off(_stopping() if self._guard.is_stopping else _late())
+                return await self._cut_off(stopping() if self._guard.is_stopping else late())
             finally:
                 self._guard.arriving.discard(waiting)
         if message["type"] == "http.disconnect":
@@ -455,15 +386,3 @@ def needed_role(method: str, path: str) -> Role:
         return "admin"
     is_reading = method in _LOOKING or (method == "POST" and path in _READING_POSTS)
     return "read" if is_reading else "write"
-
-
-def _late() -> RefusalError:
-    return RefusalError(408, "The body took too long to arrive.")
-
-
-def _stopping() -> RefusalError:
-    return _come_again(503, "The server is stopping: the request may or may not have taken effect, and may be sent again.", 1)
-
-
-def _come_again(status: int, detail: str, seconds: float) -> RefusalError:
-    return RefusalError(status, detail, [(b"retry-after", str(max(math.ceil(seconds), 1)).encode())])

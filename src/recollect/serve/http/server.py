@@ -17,9 +17,10 @@ from recollect.errors import ConfigError, RecollectError, StoreUnavailableError
 from recollect.serve.http.addresses import PORT_MAX, is_loopback, names_of
 from recollect.serve.http.app import create_app
 from recollect.serve.http.connections import Connection, Room
-from recollect.serve.http.guard import Guard, Limits
+from recollect.serve.http.guard import Guard
 from recollect.serve.http.log import AuditLog, EventLog, Logs, RequestLog, default_audit_path
 from recollect.serve.http.tokens import FirstKey, token_file
+from recollect.serve.http.traffic import Limits
 from recollect.serve.http.workspaces import Workspaces
 
 if TYPE_CHECKING:
