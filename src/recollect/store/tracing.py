@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from recollect.store.traced import ContextUse, PlacedChange, SourceUse, ToolDay, ToolError, ToolUse
 
 ERRORS_MAX = 2_000  # so many of the newest failures are looked at for what they have in common
+_CHANGES_MAX = 100_000
 
 
 class Tracing:
@@ -37,12 +38,14 @@ class Tracing:
         """Return the turns of requests, each with its request, by request, conversation and index."""
         return await self._engine.read(workspace, lambda transaction: transaction.trace.requests(where, request_ids))
 
-    async def followed(self, workspace: str, where: TraceScope, paths: list[str], limit: int) -> dict[str, list[PlacedChange]]:
+    async def followed(
+        self, workspace: str, where: TraceScope, paths: list[str], limit: int, *, uses_max: int = _CHANGES_MAX
+    ) -> dict[str, list[PlacedChange]]:
         """Return, of each file, the changes made in requests that had it as context, newest first, up to a limit each.
 
-        A request counts with all its turns.
+        A request counts with all its turns. What came of uses before the newest `uses_max` of all these files is left out.
         """
-        return await self._engine.read(workspace, lambda transaction: _followed(transaction, where, paths, limit))
+        return await self._engine.read(workspace, lambda transaction: _followed(transaction, where, paths, limit, uses_max))
 
     async def context_uses(self, workspace: str, where: TraceScope, paths: list[str]) -> list[ContextUse]:
         """Return how files were used as context, the most used first."""
@@ -71,11 +74,10 @@ def by_index(changes: list[PlacedChange]) -> list[PlacedChange]:
     return [own[one.conversation_id].pop() for one in changes]
 
 
-_CHANGES_MAX = 100_000
-
-
-async def _followed(transaction: Transaction, where: TraceScope, paths: list[str], limit: int) -> dict[str, list[PlacedChange]]:
-    given = await transaction.trace.given(where, paths, _CHANGES_MAX)
+async def _followed(
+    transaction: Transaction, where: TraceScope, paths: list[str], limit: int, uses_max: int
+) -> dict[str, list[PlacedChange]]:
+    given = await transaction.trace.given(where, paths, uses_max)
     requests = list(dict.fromkeys(request for _, _, request in given if request is not None))
     turns: dict[str, list[str]] = {}
     for turn, request in await transaction.trace.requests(where, requests):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 NEVER_USEFUL_BELOW = 0.2  # a file that was never rated higher was never useful
 _FOLLOWED_MAX = 100
+_USES_FOLLOWED_MAX = 1_000  # of all files of a list together
 _DIGITS = 6
 
 
@@ -41,7 +42,7 @@ async def context_usage(store: Store, workspace: str, where: TraceScope, limit: 
     ]
     sources.sort(key=lambda one: (one.average_usefulness is None, -(one.average_usefulness or 0.0), -one.count, one.source))
     listed = sorted({one.path for some in (uses, useful, never) for one in some[:limit]})
-    followed = await store.trace.followed(workspace, where, listed, _FOLLOWED_MAX) if listed else {}
+    followed = await store.trace.followed(workspace, where, listed, _FOLLOWED_MAX, uses_max=_USES_FOLLOWED_MAX) if listed else {}
     return ContextUsage(
         most_used=tuple(_usage(one, followed) for one in uses[:limit]),
         most_useful=tuple(_usage(one, followed) for one in useful[:limit]),
