@@ -625,7 +625,7 @@ def test_logs_have_a_line_for_each_request_and_nothing_of_what_was_said(tmp_path
         assert lines[1]["request_id"] == "mine-1"
         assert [line["status"] for line in lines] == [201, 200, 200, 422, 404]
         assert all(line["duration_ms"] > 0 and line["token"] and line["workspace"] == "default" for line in lines)
-        assert serving.stop() in {0, -15}
+        assert serving.stop() == 0
         written = serving.logged + serving.audit.read_text() + serving.printed
         assert not [canary for canary in canaries if canary in written]
 

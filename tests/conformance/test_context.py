@@ -401,6 +401,8 @@ async def test_names_and_roles_cannot_look_like_our_own_structure(memory: Memory
             await memory.context("x", project="nobody", messages=bad)  # type: ignore[arg-type]
     with pytest.raises(InputError):
         await memory.context("x", conversation=conversation.id, wait_seconds=float("inf"))
+    with pytest.raises(InputError):
+        await memory.context("x", wait_seconds=-1.0)
 
 
 async def test_an_unreachable_memory_gives_the_messages_at_hand(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:

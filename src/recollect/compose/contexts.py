@@ -73,10 +73,7 @@ class Contexts:
 
     async def of_conversation(self, found: Callable[[], Awaitable[ConversationInfo]], prompt: str | None, wanted: Wanted) -> Context:
         """Compose from one conversation and, unless that is switched off, the rest of its project."""
-        plan = self._plan(wanted)
-        seconds = self._settings.compose.wait_seconds
-        if wanted.wait_seconds is not None:
-            seconds = checked_number("wait_seconds", wanted.wait_seconds, _WAIT_SECONDS_MAX)
+        plan, seconds = self._plan(wanted), self._wait_seconds(wanted)
 
         async def made() -> Context:
             info = await found()
@@ -90,11 +87,17 @@ class Contexts:
         """Compose from some projects, or from everything."""
         plan = self._plan(wanted)
         checked_text("prompt", prompt)
+        self._wait_seconds(wanted)  # nothing is waited for here, and what is no number of seconds is refused all the same
 
         async def made() -> Context:
             return composed(await self._gatherer(plan, wanted).of_scope(await found(), prompt), plan)
 
         return await _or_history(made, plan, wanted)
+
+    def _wait_seconds(self, wanted: Wanted) -> float:
+        if wanted.wait_seconds is None:
+            return self._settings.compose.wait_seconds
+        return checked_number("wait_seconds", wanted.wait_seconds, _WAIT_SECONDS_MAX)
 
     def _gatherer(self, plan: Plan, wanted: Wanted) -> Gatherer:
         async def search(query: str, scope: SearchScope, elsewhere: Elsewhere | None, limit: int) -> SearchResult:
