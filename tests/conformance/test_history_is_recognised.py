@@ -6,6 +6,8 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from recollect.memory import Memory
 from tests.kit import said
 
@@ -270,3 +272,19 @@ async def test_a_branch_never_changes_the_turns_it_inherits(memory: Memory) -> N
     assert [(one.user, one.assistant) for one in await parent.turns()] == [("a", "b"), ("c", "")]
     grown = await (await memory.load_conversation(turn.conversation_id)).turns()
     assert [(one.user, one.assistant) for one in grown] == [("a", "b"), ("c", "d")]
+
+
+@pytest.mark.parametrize("told_in", [0, 1])
+async def test_an_edit_that_one_request_tells_and_another_only_shows_is_one_change(memory: Memory, told_in: int) -> None:
+    call = {"id": "t1", "name": "Edit", "arguments": {"file_path": "x.py", "old_string": "a\n", "new_string": "b\nc\n"}}
+    said = [{"role": "user", "content": "Do it"}, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    more = [{"role": "tool", "tool_call_id": "t1", "content": "ok"}, {"role": "assistant", "content": "Done"}]
+    told = [{"file_path": "x.py", "tool_call_id": "t1", "line_start": 3, "line_end": 4, "severity": "high", "change_summary": "null check"}]
+    for number, messages in enumerate((said, [*said, *more])):
+        changes = {"code_changes": told} if number == told_in else {}
+        await memory.record({"project_id": "p", "chat_meta": {"chat_id": "c"}, "request_id": f"r{number}", "messages": messages, **changes})
+    (info,) = await memory.list_conversations()
+    (turn,) = await (await memory.load_conversation(info.id)).turns()
+    (change,) = turn.changes
+    assert (change.line_start, change.severity, change.change_summary, change.lines_added) == (3, "high", "null check", 2)
+    assert change.diff is not None

@@ -282,6 +282,12 @@ def long_path_before(summary: str | None) -> str | None:
     return summary.removeprefix(RENAMED) if SUMMARY_CHARS_MAX < len(summary) <= len(RENAMED) + PATH_CHARS_MAX else None
 
 
+def has_own_words(change: CodeChange) -> bool:
+    """Tell whether somebody said what a change was, and not only what it shows."""
+    said = change.change_summary
+    return said is not None and not said.startswith(RENAMED) and said != _summary(change, None)
+
+
 def _summary(change: CodeChange, renamed_from: str | None) -> str:
     """Sum up in a phrase: `edited login_user (+3 −1)`, `created auth.py (+30)`, `renamed from src/a.py`."""
     name = change.file_path.rpartition("/")[2] or change.file_path

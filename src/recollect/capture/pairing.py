@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.capture.changes import completed_by, is_same_file
+from recollect.capture.changes import completed_by, has_own_words, is_same_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +43,37 @@ def paired(told: Sequence[CodeChange], worked_out: Sequence[CodeChange]) -> tupl
         spoken += [edit for edit in edits if any(_overlaps(own[n], edit) for n in group)]
         left = [edit for edit in left if not any(edit is one for one in spoken)]
     return (*(completed_by(change, partners.get(n)) for n, change in enumerate(own)), *left)
+
+
+def told_again(before: Sequence[CodeChange], more: Sequence[CodeChange]) -> tuple[tuple[CodeChange, ...], tuple[CodeChange, ...]]:
+    """Return the changes of a turn and those of the same turn with more in it, where both tell of one edit as one, among the first.
+
+    An edit may be worked out from its call in one of them, and told in the other: who says more of it is believed first.
+    """
+    own, others = _by_edit(before), _by_edit(more)
+    twins: dict[tuple[str, str] | None, tuple[CodeChange, CodeChange]] = {
+        edit: (own[edit][0], others[edit][0]) for edit in own if len(own[edit]) == len(others.get(edit, ())) == 1
+    }
+    kept = tuple(_united(*twins[_edit(one)]) if _edit(one) in twins else one for one in before)
+    return kept, tuple(one for one in more if _edit(one) not in twins)
+
+
+def _edit(change: CodeChange) -> tuple[str, str] | None:
+    return None if change.tool_call_id is None else (change.tool_call_id, change.file_path)
+
+
+def _by_edit(changes: Sequence[CodeChange]) -> dict[tuple[str, str], list[CodeChange]]:
+    found: dict[tuple[str, str], list[CodeChange]] = {}
+    for change in changes:
+        edit = _edit(change)
+        if edit is not None:
+            found.setdefault(edit, []).append(change)
+    return found
+
+
+def _united(one: CodeChange, newer: CodeChange) -> CodeChange:
+    says_more = (has_own_words(one), one.line_start is not None) > (has_own_words(newer), newer.line_start is not None)
+    return completed_by(one, newer) if says_more else completed_by(newer, one)
 
 
 def _only_call(change: CodeChange, worked_out: Sequence[CodeChange]) -> str | None:

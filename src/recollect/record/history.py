@@ -145,14 +145,17 @@ class History:
         return await self._recorder.rewrite(held.conversation_id, held.index, held.id, held.content_hash, longer, step)
 
     async def _longer(self, held: TurnOutline, turn: Turn, request_id: str | None) -> Turn:
+        from recollect.capture.pairing import told_again  # noqa: PLC0415  all readers of payloads come with it
+
         current = (await self._store.turns.by_id(self._workspace, [held.id]) or [turn])[0]
+        changes, more = told_again(current.changes, turn.changes)
         return _replace(
             turn,
             request_id=request_id,
             request_ordinal=current.request_ordinal if request_id == current.request_id else 0,
             started_at=current.started_at,
             context_files=_united(current.context_files, turn.context_files),
-            changes=_united(current.changes, turn.changes),
+            changes=_united(changes, more),
             checkpoints=_united(current.checkpoints, turn.checkpoints),
             chat_mode=current.chat_mode or turn.chat_mode,
             request_attempt_id=current.request_attempt_id,
