@@ -1025,14 +1025,18 @@ def test_the_client_of_the_page_has_twenty_lines_and_works(server: Loopback, mon
     assert program.count("\n") <= 20
     names: dict[str, Any] = {}
     exec(program, names)  # noqa: S102  our own page
-    server.script = [reply(503, Retry_After="0"), raw(b""), reply(201, {"status": "created"}), reply(409)]
+    cut_short = raw(b"HTTP/1.1 201 Created\r\nContent-Length: 99\r\n\r\n{")
+    server.script = [reply(503, Retry_After="0"), raw(b""), cut_short, reply(201, {"status": "created"}), reply(409)]
     monkeypatch.setattr(names["time"], "sleep", lambda _: None)
-    assert names["send"]({"request_id": "r"}, server.url) == {"status": "created"}
-    with pytest.raises(names["urllib"].error.HTTPError):
-        names["send"]({"request_id": "r"}, server.url)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # where nobody is: the token is not for it
+    assert names["send"]({"request_id": "r"}, url=server.url) == {"status": "created"}
+    with pytest.raises(names["urllib"].error.HTTPError) as refused:
+        names["send"]({"messages": []}, "/requests/r/messages", server.url)
+    refused.value.close()
     assert [(seen.path, seen.headers["Authorization"], seen.body) for seen in server.seen] == [
-        ("/ingest/conversation", "Bearer t0k", {"request_id": "r"})
-    ] * 4
+        *[("/ingest/conversation", "Bearer t0k", {"request_id": "r"})] * 4,
+        ("/requests/r/messages", "Bearer t0k", {"messages": []}),
+    ]
 
 
 def test_the_example_with_our_client_works(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
