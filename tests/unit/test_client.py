@@ -1029,9 +1029,9 @@ def test_the_client_of_the_page_has_twenty_lines_and_works(server: Loopback, mon
     server.script = [reply(503, Retry_After="0"), raw(b""), cut_short, reply(201, {"status": "created"}), reply(409)]
     monkeypatch.setattr(names["time"], "sleep", lambda _: None)
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # where nobody is: the token is not for it
-    assert names["send"]({"request_id": "r"}, url=server.url) == {"status": "created"}
+    assert names["send"]({"request_id": "r"}, server.url) == {"status": "created"}
     with pytest.raises(names["urllib"].error.HTTPError) as refused:
-        names["send"]({"messages": []}, "/requests/r/messages", server.url)
+        names["send"]({"messages": []}, server.url, "/requests/r/messages")
     refused.value.close()
     assert [(seen.path, seen.headers["Authorization"], seen.body) for seen in server.seen] == [
         *[("/ingest/conversation", "Bearer t0k", {"request_id": "r"})] * 4,
