@@ -248,12 +248,12 @@ class Recorder:
 
     async def _or_never_begun(self, conversation_id: str, written: Awaitable[Result]) -> Result:
         """Write to a conversation that was begun for it; when nothing is written, it goes again."""
-        status = None
+        is_written = False
         try:
             result = await written
-            status = result.status
+            is_written = result.status != "unchanged"
         finally:
-            if status in {None, "unchanged"}:
+            if not is_written:
                 await self._store.conversations.drop_empty(self._workspace, conversation_id)
         return result
 

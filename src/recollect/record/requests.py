@@ -379,12 +379,7 @@ def _skipped(sketch: Sketch) -> Recorded:
 def _told_head(head: dict[str, Json]) -> dict[str, Json]:
     """Return what is kept of the head of a request of which no content is kept: where it belongs, when, and short names."""
     kept: dict[str, Json] = {}
-    for name, chars_max in (
-        ("project_id", NAME_CHARS_MAX),
-        ("agent", NAME_CHARS_MAX),
-        ("title", SUMMARY_CHARS_MAX),
-        ("cwd", PATH_CHARS_MAX),
-    ):
+    for name, chars_max in _KEPT_OF_HEAD.items():
         given = head.get(name)
         if isinstance(given, str):
             kept[name] = shorten(given, chars_max) if name in {"agent", "title"} else given[:chars_max]

@@ -10,8 +10,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import h11
-import msgspec
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from recollect.serve.http.refusals import PROBLEM, problem
 
 if TYPE_CHECKING:
     import asyncio
@@ -105,8 +106,8 @@ class Connection(H11Protocol):
 
     def _refuse(self, status: HTTPStatus, detail: str) -> None:
         """Answer with a problem document what never became a request."""
-        body = msgspec.json.encode({"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail})
-        headers = [(b"content-type", b"application/problem+json"), (b"content-length", str(len(body)).encode()), (b"connection", b"close")]
+        body = problem(status.value, status.phrase, detail)
+        headers = [(b"content-type", PROBLEM.encode()), (b"content-length", str(len(body)).encode()), (b"connection", b"close")]
         events = (h11.Response(status_code=status.value, headers=headers, reason=status.phrase.encode()), h11.Data(data=body))
         for event in (*events, h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
@@ -137,17 +138,14 @@ class Connection(H11Protocol):
         wire = self._wire
         if wire is None or self._end_timer is not None or wire.is_closing():
             return
-        self._end_timer = self.loop.call_later(LINGER_SECONDS_MAX if is_unread or self._is_unread else STALLED_SECONDS_MAX, wire.abort)
-        if not (is_unread or self._is_unread):
+        lingers = is_unread or (self._answering is not None and self._answering.more_body)
+        self._end_timer = self.loop.call_later(LINGER_SECONDS_MAX if lingers else STALLED_SECONDS_MAX, wire.abort)
+        if not lingers:
             wire.close()
             return
         self._thrown_away_bytes = 0
         wire.write_eof()
         self.flow.resume_reading()
-
-    @property
-    def _is_unread(self) -> bool:
-        return self._answering is not None and self._answering.more_body
 
     @property
     def is_ending(self) -> bool:

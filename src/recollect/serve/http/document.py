@@ -8,7 +8,8 @@ import msgspec
 
 from recollect.serve.http.answered import ANSWERS, JSON, Answer
 from recollect.serve.http.guard import OPEN_PATH, needed_role
-from recollect.serve.http.replies import PROBLEM, TITLES
+from recollect.serve.http.refusals import PROBLEM
+from recollect.serve.http.replies import TITLES
 from recollect.serve.http.schemas import REFERENCE, Schema, schemas_of
 
 

@@ -15,13 +15,11 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-import msgspec
-
 from recollect.clock import RandomIds, SystemClock
 from recollect.errors import ConfigError
 from recollect.serve.http.addresses import LOOPBACK_HOSTS, authority_of, with_port
 from recollect.serve.http.log import Entry, Logs
-from recollect.serve.http.refusals import RefusalError, come_again, late, stopping
+from recollect.serve.http.refusals import PROBLEM, RefusalError, come_again, late, problem, stopping
 from recollect.serve.http.tokens import TokenRecord
 from recollect.serve.http.traffic import Limits, Traffic
 
@@ -322,16 +320,9 @@ class _Exchange:
         self._status = refusal.status
         with contextlib.suppress(OSError):  # nothing is given away that the audit would have to hold
             self._audit(refusal.status)
-        problem = {
-            "type": "about:blank",
-            "title": HTTPStatus(refusal.status).phrase,
-            "status": refusal.status,
-            "detail": refusal.detail,
-            "request_id": self._request_id,
-        }
-        body = msgspec.json.encode(problem)
+        body = problem(refusal.status, HTTPStatus(refusal.status).phrase, refusal.detail, request_id=self._request_id)
         self._bytes_out = len(body)
-        own = [(b"content-type", b"application/problem+json"), (b"content-length", str(len(body)).encode()), *refusal.headers]
+        own = [(b"content-type", PROBLEM.encode()), (b"content-length", str(len(body)).encode()), *refusal.headers]
         with contextlib.suppress(OSError):  # the client is gone
             await self._server_send({"type": "http.response.start", "status": refusal.status, "headers": self._headers(own)})
             await self._server_send({"type": "http.response.body", "body": body, "more_body": False})

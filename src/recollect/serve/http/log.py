@@ -90,10 +90,7 @@ class RequestLog:
         }
         if entry.error is not None:
             line["error"] = entry.error
-        stream = self._stream or sys.stderr
-        with contextlib.suppress(OSError, ValueError):  # ValueError is what a closed stream raises
-            stream.write(_line(line))
-            stream.flush()
+        _tell(self._stream or sys.stderr, line)
 
 
 class EventLog(logging.Handler):
@@ -114,9 +111,7 @@ class EventLog(logging.Handler):
         }
         if record.exc_info is not None and record.exc_info[0] is not None:
             line["error"] = record.exc_info[0].__name__
-        with contextlib.suppress(OSError, ValueError):
-            self._stream.write(_line(line))
-            self._stream.flush()
+        _tell(self._stream, line)
 
     @contextlib.contextmanager
     def installed(self) -> Generator[None]:
@@ -188,6 +183,13 @@ class AuditLog:
 
     def _aside(self, number: int) -> Path:
         return self.path.with_name(f"{self.path.name}.{number}") if number else self.path
+
+
+def _tell(stream: TextIO, values: dict[str, Any]) -> None:
+    """Write a line that nobody may be there to read."""
+    with contextlib.suppress(OSError, ValueError):  # ValueError is what a closed stream raises
+        stream.write(_line(values))
+        stream.flush()
 
 
 def _shown(path: str) -> str:

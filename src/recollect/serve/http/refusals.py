@@ -5,8 +5,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+PROBLEM = "application/problem+json"
+
+
+def problem(status: int, title: str, detail: str, **more: str | None) -> bytes:
+    """Return a problem document of RFC 9457."""
+    return msgspec.json.encode({"type": "about:blank", "title": title, "status": status, "detail": detail, **more})
 
 
 class RefusalError(Exception):

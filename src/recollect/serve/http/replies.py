@@ -17,6 +17,7 @@ from recollect.answers import to_json
 from recollect.capture.clean import parse_json
 from recollect.errors import InputError, RecollectError, StoreBusyError, StoreUnavailableError
 from recollect.memory import Memory
+from recollect.serve.http import refusals
 from recollect.serve.http.guard import CLIENT_GONE
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ PAGE_MAX = 1_000
 _DETAIL_CHARS_MAX = 500
 _RETRY_SECONDS = "1"
 _CURSOR = re.compile(r"at:[0-9]{1,10}")
-PROBLEM = "application/problem+json"
 TITLES = {
     400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 408: "Request Timeout",
     409: "Conflict", 413: "Content Too Large", 415: "Unsupported Media Type", 421: "Misdirected Request", 422: "Unprocessable Content",
@@ -60,14 +60,9 @@ def whole(items: object) -> Response:
 
 def problem(request: Request, status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
     """Answer with a problem document of RFC 9457."""
-    document = {
-        "type": "about:blank",
-        "title": TITLES.get(status, "Error"),
-        "status": status,
-        "detail": detail[:_DETAIL_CHARS_MAX].encode(errors="replace").decode(),
-        "request_id": request.scope.get("state", {}).get("request_id"),
-    }
-    return Response(msgspec.json.encode(document), status, headers, media_type=PROBLEM)
+    told = detail[:_DETAIL_CHARS_MAX].encode(errors="replace").decode()
+    body = refusals.problem(status, TITLES.get(status, "Error"), told, request_id=request.scope.get("state", {}).get("request_id"))
+    return Response(body, status, headers, media_type=refusals.PROBLEM)
 
 
 def answer_errors(app: FastAPI) -> None:
